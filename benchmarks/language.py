@@ -14,6 +14,12 @@ _RANKED = (
     "AS place FROM S [RANGE {{alive}}]) T WHERE place <= {most}"
 )
 
+_SESSIONS = (
+    "SELECT key, window_start, window_end, count(*) AS n, sum(value) AS total "
+    "FROM S [SESSION {alive} PARTITION BY key] GROUP BY key, window_start, window_end"
+)
+"""Of ten times as many keys as there are rows alive: about as many sessions are open."""
+
 CASES = (
     Case("the first ten", "SELECT key, value FROM S [RANGE {alive}] ORDER BY value DESC LIMIT 10"),
     Case(
@@ -27,6 +33,23 @@ CASES = (
         "SELECT window_start, count(*) AS n, max(value) AS largest FROM S [TUMBLE {alive}] "
         "GROUP BY window_start, window_end",
     ),
+    Case(
+        "running sum of a partition",
+        "SELECT key, value, sum(value) OVER (ORDER BY ts) AS total FROM S [UNBOUNDED]",
+    ),
+    Case(
+        "mean of ten rows",
+        "SELECT key, value, avg(value) OVER (ORDER BY ts ROWS 9 PRECEDING) AS mean "
+        "FROM S [RANGE {alive}]",
+    ),
+    Case(
+        "the value before, of each key",
+        "SELECT key, value, lag(value) OVER (PARTITION BY key ORDER BY ts) AS before "
+        "FROM S [RANGE {alive}]",
+        keys_per_row=0.01,
+    ),
+    Case("open sessions", _SESSIONS, keys_per_row=10.0),
+    Case("open sessions, at their ends", f"{_SESSIONS} EMIT FINAL", keys_per_row=10.0),
 )
 
 

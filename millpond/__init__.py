@@ -12,6 +12,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from millpond.errors import MillpondError
+from millpond.version import VERSION
 
 if sys.platform == "linux":
     # Arrow asks for it once, when it is loaded: its own allocator holds back what the budget is
@@ -21,13 +22,15 @@ if sys.platform == "linux":
 if TYPE_CHECKING:
     from millpond.client import connect
     from millpond.facade.engine import Engine
+    from millpond.functions.aggregate import Aggregate
     from millpond.insight.display import Plan, Query
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
-__all__ = ["Engine", "MillpondError", "Plan", "Query", "__version__", "connect"]
+__all__ = ["Aggregate", "Engine", "MillpondError", "Plan", "Query", "__version__", "connect"]
 
 _HOMES = {
+    "Aggregate": "functions.aggregate",
     "Engine": "facade.engine",
     "Plan": "insight.display",
     "Query": "insight.display",

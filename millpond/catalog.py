@@ -5,8 +5,8 @@ The settings of time are here too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Union
 from unicodedata import category
@@ -14,8 +14,8 @@ from unicodedata import category
 from millpond.errors import CqlWarning, Position, StateError
 from millpond.functions.processes import FunctionProcesses
 from millpond.functions.user_function import UserFunction
-from millpond.identities import QueryId, RelationId, StreamId
-from millpond.schema import Schema
+from millpond.identities import KEPT, QueryId, RelationId, StreamId
+from millpond.schema import Field, Schema, Type
 from millpond.spelling import suggestion
 
 OURS = "@#~"
@@ -59,17 +59,27 @@ class Connector:
         return f"{self.name}({', '.join(parts)})"
 
 
-VIOLATES = "violates"
-"""The column behind those of a tuple that broke a constraint: the constraint's name."""
+ORDERED_TYPES = (Type.INT, Type.BIGINT, Type.DATE, Type.TIMESTAMP)
+"""What a stream can be ordered by."""
+
+MOST_ROWS = 100_000
+"""A constraint is within so many rows at most: as many values of a stream are remembered."""
+
+VIOLATES, MISSED_BY = "violates", "missed_by"
+"""The columns behind those of a tuple that broke a constraint: the constraint's name, and the
+queries whose answers go on without the tuple."""
 
 
 @dataclass(frozen=True)
 class Constraint:
-    """What is promised of a stream: ORDERED BY a column, ``within`` so many rows or ticks.
+    """What is promised of a stream, ``within`` so many rows or ticks.
 
-    A tuple comes at most that far behind one with a larger value. A tuple that breaks it is put
-    aside; ``on_violation`` says what becomes of the queries that rely on it: they ``stop``, or it
-    is only counted.
+    ``ordered``: a tuple comes at most that far behind one with a larger value. ``clustered``: at
+    most so far behind the last one with its value. ``unique``: at most so far behind the first one
+    with its values. ``references``: tuples of ``target`` with a tuple's values come at most that
+    far behind it. A tuple that breaks it is put aside; ``on_violation`` says what becomes of the
+    queries that rely on it: they ``stop``, or it is only counted (``count``), or k grows, too
+    (``widen``).
     """
 
     name: str
@@ -77,6 +87,23 @@ class Constraint:
     within: int
     is_of_rows: bool
     on_violation: str = "stop"
+    kind: str = "ordered"
+    more_columns: tuple[int, ...] = ()
+    target: str = ""
+    """The stream that is referenced, and which of its columns have the values."""
+    target_columns: tuple[int, ...] = ()
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """All columns of which it speaks."""
+        return self.column, *self.more_columns
+
+
+def goes_by_the_clock(schema: Schema, time_column: int | None, tick_microseconds: int) -> bool:
+    """Whether it is known how a stream's time goes on by the wall clock: numbers may count anything
+    unless somebody has said how long a tick is."""
+    is_number = time_column is not None and schema[time_column].type is not Type.TIMESTAMP
+    return tick_microseconds > 1 or not is_number
 
 
 @dataclass(frozen=True)
@@ -97,6 +124,19 @@ class StreamEntry:
     constraints: tuple[Constraint, ...] = ()
     created_with: tuple[Constraint, ...] | None = field(default=None, compare=False)
     """The constraints of its CREATE, if ALTER STREAM has changed them since."""
+    idle_microseconds: int = 0
+    """How long it may be silent before its time goes on without it; 0: for ever."""
+    has_other_idle: bool = field(default=False, compare=False)
+    """Whether ALTER has changed that."""
+
+    punctuation_column: int | None = None
+    """The column that carries punctuations: a row that has a text there is one, and no tuple."""
+    punctuations_violated: str = "stop"
+    """What becomes of queries that rely on those when a tuple contradicts one."""
+    kept_percent: float = 100.0
+    """How many of its tuples are kept for queries that tolerate fewer."""
+    shed_percent: float | None = None
+    """How many the engine has decided to keep instead; it counts while a latency is set."""
 
     def constraint(self, name: str) -> Constraint | None:
         """The constraint of a name, if there is one."""
@@ -106,6 +146,24 @@ class StreamEntry:
     def identity(self) -> StreamId:
         """By which the stream is found."""
         return StreamId(self.name)
+
+
+def promised(
+    constraint: Constraint, entry: StreamEntry, catalog: Catalog, name: Callable[[str], str] = str
+) -> str:
+    """What a constraint promises of a stream, as it is written; ``name`` writes names."""
+    own = _listed(constraint.columns, entry, name)
+    if constraint.kind == "unique":
+        return f"UNIQUE {own}"
+    target = catalog.get(constraint.target) if constraint.target else None
+    if isinstance(target, StreamEntry):
+        theirs = _listed(constraint.target_columns, target, name)
+        return f"FOREIGN KEY {own} REFERENCES {name(target.name)} {theirs}"
+    return f"{constraint.kind.upper()} BY {own}"
+
+
+def _listed(columns: Iterable[int], entry: StreamEntry, name: Callable[[str], str]) -> str:
+    return f"({', '.join(name(entry.schema[column].name) for column in columns)})"
 
 
 @dataclass(frozen=True)
@@ -122,6 +180,14 @@ class RelationEntry:
     source: Connector = Connector("push")
     has_changes: bool = False
     is_static: bool = False
+    on_conflict: str = "ignore"
+    """What two rows of one key are: an error (``refuse``), the later one (``replace``), or two
+    rows (``ignore``: the key is a remark, as in stores of before it was looked at)."""
+
+    @property
+    def checks_key(self) -> bool:
+        """Whether there is one row at most for each key."""
+        return bool(self.key) and self.on_conflict != "ignore"
 
     @cached_property
     def identity(self) -> RelationId:
@@ -147,6 +213,52 @@ class ViewEntry:
 
 
 @dataclass(frozen=True)
+class Tolerance:
+    """What a query tolerates: answers from a sample of its stream, with bounds that hold at a
+    confidence. And what has to be known of tuples that are dropped: how many there are by the
+    ``keys`` (columns of the stream), and the least and largest values of the ``ranged`` ones."""
+
+    least_percent: float = 0.0
+    confidence_percent: float = 95.0
+    stream: str = ""
+    keys: tuple[int, ...] = ()
+    ranged: tuple[int, ...] = ()
+    grain_ticks: int = 1
+    """Its windows move by so many ticks: dropped tuples of one such length count together."""
+
+    @cached_property
+    def kept(self) -> str:
+        """Names what a drop point keeps of the stream for all queries with the same needs."""
+        keys, ranged = (",".join(map(str, each)) for each in (self.keys, self.ranged))
+        return f"{self.stream}{KEPT}({keys};{ranged};{self.grain_ticks})"
+
+    def __str__(self) -> str:
+        parts = [f"SAMPLE AT LEAST {self.least_percent:g} PERCENT"] if self.least_percent else []
+        parts += [f"CONFIDENCE {self.confidence_percent:g} PERCENT"]
+        return f"TOLERATE ({', '.join(parts)})"
+
+
+KEPT_COLUMNS = (Field("dropped", Type.BIGINT), Field("weight", Type.DOUBLE))
+"""The last columns of a stream's kept tuples: 0 and the weight of a tuple that was kept, or for
+how many dropped ones a row stands, and what the weight of each would have been."""
+
+
+def kept_entry(entry: StreamEntry, name: str) -> StreamEntry:
+    """The stream of the tuples of a stream that were kept, and of what is known of the others."""
+    return replace(
+        entry,
+        name=name,
+        schema=Schema((*entry.schema.fields, *KEPT_COLUMNS)),
+        source=Connector("push"),
+        skips_bad_rows=False,
+        dead_letters=None,
+        constraints=(),
+        created_with=None,
+        punctuation_column=None,
+    )
+
+
+@dataclass(frozen=True)
 class QueryEntry:
     """A registered continuous query. ``plan`` is a ``cql.algebra.Node``.
 
@@ -165,6 +277,10 @@ class QueryEntry:
     position: Position = field(default=Position(1, 1), compare=False)
     """Where its text begins."""
     warnings: tuple[CqlWarning, ...] = field(default=(), compare=False)
+    tolerates: Tolerance | None = None
+    """What it tolerates; None: its answers are exact."""
+    reduced: tuple[str, ...] = field(default=(), compare=False)
+    """What its statement has reduced; its text is the one that this made."""
 
     @cached_property
     def identity(self) -> QueryId:
@@ -210,8 +326,12 @@ class Catalog:
         return f"q{self._unnamed}"
 
     def get(self, name: str) -> Entry | None:
-        """The entry called ``name``, or None."""
-        return self.entries.get(name.lower())
+        """The entry called ``name``, or None; what a drop point keeps of a stream has one too."""
+        found = self.entries.get(name.lower())
+        if found is None and KEPT in name:
+            stream = self.entries.get(name.lower().partition(KEPT)[0])
+            return kept_entry(stream, name) if isinstance(stream, StreamEntry) else None
+        return found
 
     def add(self, entry: Entry) -> None:
         """Declares a new name."""

@@ -92,6 +92,10 @@ class StoreError(StateError):
         super().__init__(message)
 
 
+class UnforcedError(StoreError):
+    """A file that could not be forced onto the disk: what the system says of it is in doubt."""
+
+
 class InvariantError(MillpondError):
     """An engine whose parts do not agree with one another, which is a defect of Millpond.
 

@@ -17,6 +17,9 @@ ASIDE = "#left_out"
 BAD_ROWS = "#bad_rows"
 """What stands behind the name of a query in the name of what it leaves out."""
 
+KEPT = "~kept"
+"""What stands behind the name of a stream in the name of what a drop point keeps of it."""
+
 PARTS = 64
 """Between the numbers of two operators there is room for the numbers of the second one's parts."""
 
@@ -62,6 +65,20 @@ class StreamId(InputId):
     def queue(self) -> QueueId:
         """The queue with its tuples."""
         return QueueId(f"{self.kind}:{self}")
+
+    @property
+    def whole(self) -> StreamId:
+        """The stream that drop points keep this of, or the stream itself.
+
+        >>> StreamId("bids~kept(0;2;1)").whole, StreamId("bids").whole
+        ('bids', 'bids')
+        """
+        return StreamId(self.partition(KEPT)[0])
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether it is what a drop point keeps of a stream."""
+        return KEPT in self
 
 
 class RelationId(InputId):

@@ -27,6 +27,14 @@ UNIT_MICROSECONDS = {
 _SHORT_UNITS = {"US": "MICROSECOND", "MS": "MILLISECOND", "S": "SECOND", "MIN": "MINUTE"}
 _SHORT_UNITS |= {"M": "MINUTE", "H": "HOUR", "D": "DAY", "W": "WEEK"}
 
+OFF = "off"
+
+DISK = "disk"
+"""The durability that outlives a loss of power."""
+
+OF_THE_OWNER = ("store", "traces")
+"""Settings for who starts the process, and not for who asks a server."""
+
 _UNIT_BYTES = {"": 1, "B": 1, "K": 2**10, "KB": 2**10, "M": 2**20, "MB": 2**20}
 _UNIT_BYTES |= {"G": 2**30, "GB": 2**30, "T": 2**40, "TB": 2**40}
 
@@ -163,6 +171,25 @@ def parse_seconds(text: str) -> float:
     return seconds
 
 
+EXACT = "EXACT"
+_TOLERATED = re.compile(r"(SAMPLE AT LEAST|CONFIDENCE) ((?:\d+(?:\.\d*)?|\.\d+)) PERCENT")
+
+
+def _tolerated(text: str) -> str:
+    """EXACT, or what stands between the parentheses of TOLERATE."""
+    words = " ".join(text.upper().split())
+    if words == EXACT:
+        return EXACT
+    parts = [_TOLERATED.fullmatch(part.strip()) for part in words.split(",")]
+    said = {part[1]: float(part[2]) for part in parts if part is not None}
+    most = {"SAMPLE AT LEAST": 100.0, "CONFIDENCE": 99.999999}
+    if len(said) < len(parts) or not all(0 < said[kind] <= most[kind] for kind in said):
+        raise ValueError(
+            "EXACT, or SAMPLE AT LEAST n PERCENT, CONFIDENCE n PERCENT, or one of these"
+        )
+    return words
+
+
 def _word(text: str) -> str:
     if not text.strip():
         raise ValueError("a name")
@@ -178,6 +205,25 @@ def _one_of(*words: str) -> Callable[[str], str]:
     return parse
 
 
+def _traces(text: str) -> str:
+    words = text.strip()
+    if words.lower() in (OFF, "process"):
+        return words.lower()
+    if not re.fullmatch(r"https?://[^\s/@]+(/\S*)?", words):
+        raise ValueError("off, process, or the address of a collector: http://localhost:4318")
+    return words
+
+
+def _share(text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise ValueError("a number from 0 to 1")
+    return share
+
+
 def _memory_of_jvm(text: str) -> str:
     return f"{max(1, parse_bytes(text) // 2**20)}m"
 
@@ -186,6 +232,7 @@ class Change(StrEnum):
     """When a setting may be changed."""
 
     ANY_TIME = "at any time"
+    FIRST = "by the first statement"
     BEFORE_STREAMS = "before the first stream"
     SOURCES_TO_COME = "for sources declared later"
     BEFORE_QUERIES = "before the first query"
@@ -269,10 +316,29 @@ class Settings:
         "sources are held back while as much waits, and steps are cut smaller",
         show=format_bytes,
     )
+    overload: str = _option(
+        "wait",
+        _one_of("wait", "approximate"),
+        "what follows when there is more than can be done: sources wait, or tuples are dropped for "
+        "queries that TOLERATE it",
+    )
+    latency_seconds: float = _option(
+        0.0,
+        parse_seconds,
+        "how far answers of queries that TOLERATE a sample may be behind before tuples are dropped "
+        "for them, where overload is approximate; 0: none are dropped by themselves",
+        show=lambda seconds: f"{seconds:g} seconds" if seconds else "0",
+    )
+    tolerate: str = _option(
+        EXACT,
+        _tolerated,
+        "what queries TOLERATE that are created from now on, say neither that nor EXACT, and have "
+        "bounds: EXACT, or such as 'SAMPLE AT LEAST 10 PERCENT, CONFIDENCE 99 PERCENT'",
+    )
     heartbeat_timeout_seconds: float = _option(
         1.0,
         parse_seconds,
-        "how long a quiet input may hold others up before its clock is advanced for it",
+        "with clock = 'wall' how long a stream may be silent before its time goes on without it",
         show=lambda seconds: f"{seconds:g} seconds",
     )
     clock: str = _option(
@@ -330,6 +396,23 @@ class Settings:
         "whether it is checked after every commit and statement that all parts of the engine "
         "agree; where they do not it stops with an error",
     )
+    watch: str = _option(
+        "order",
+        _one_of("order", "on", "off"),
+        "what is seen of the columns by which queries join and group: how far tuples come behind "
+        "larger ones, also how far equal values come apart, or nothing; SHOW CONSTRAINTS suggests "
+        "what would free rows",
+    )
+    traces: str = _option(
+        OFF,
+        _traces,
+        "where traces of arrivals go, through steps to deliveries: to the OpenTelemetry collector "
+        "at an address such as http://localhost:4318, to what the process has set up (process), or "
+        "nowhere (off)",
+    )
+    trace_share: float = _option(
+        0.01, _share, "of which share of the arrivals traces are made, from 0 to 1"
+    )
     processors: int = _option(
         0, _whole_number(0), "how many steps run at once; 0: as many as Spark has cores"
     )
@@ -349,6 +432,13 @@ class Settings:
         "memory",
         _word,
         "where pages and states are kept: memory, or a directory that all hosts see",
+        change=Change.FIRST,
+    )
+    durability: str = _option(
+        "process",
+        _one_of("process", DISK),
+        "what survives in a store that is a directory: the death of the process, or also a loss of "
+        "power: then what is acknowledged was forced onto the disk",
     )
     spark_master: str = _option("local[*]", _word, "where Spark runs", change=Change.BEFORE_SPARK)
     driver_memory: str = _option(

@@ -183,6 +183,21 @@ class Advance:
 
 
 @dataclass(frozen=True)
+class Punctuate:
+    """A punctuation: no tuple that follows is like ``where``, which none in the schedule is."""
+
+    target: str
+    where: str
+
+    def call(self, case):
+        """The call on the engine."""
+        return "punctuate", (self.target, self.where)
+
+    def happen(self, history):
+        """Nothing: answers must not notice."""
+
+
+@dataclass(frozen=True)
 class Run:
     """The engine works until it has nothing to do."""
 

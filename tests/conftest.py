@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from millpond.execution.operators import freeing
 from millpond.settings import Settings
 from millpond.spark.session import create_session
 from tests import java_archive
@@ -20,6 +21,14 @@ load_profile()
 
 LONGEST = ("spark", "slow")
 JAVA_OPTIONS = "SPARK_SUBMIT_OPTS"
+
+
+@pytest.fixture(autouse=True)
+def _swept_as_ever() -> Iterator[None]:
+    """Cases with constraints have closed values be looked for in every step; others have not."""
+    before = freeing.COMPACT_ROWS
+    yield
+    freeing.COMPACT_ROWS = before
 
 
 @pytest.fixture(scope="session")

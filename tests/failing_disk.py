@@ -22,6 +22,8 @@ class FailingDisk:
     on a full disk, else it was the only one.
     """
 
+    by_path = BY_PATH
+
     def __init__(self, directory: Path, number: int, first: int, stays: bool) -> None:
         self._below, self._number = f"{directory}{os.sep}", number
         self._first, self._stays = first, stays
@@ -42,6 +44,9 @@ class FailingDisk:
             self.count += 1
             return self.count >= self._first if self._stays else self.count == self._first
 
+    def forced(self, path: Path) -> None:
+        """A file or folder was forced onto the disk."""
+
     def error(self, path: object) -> OSError:
         """What the system says."""
         return OSError(self._number, os.strerror(self._number), os.fspath(path))
@@ -51,13 +56,17 @@ def _path_of(descriptor: int) -> str:
     return str(Path(f"/proc/self/fd/{descriptor}").readlink())
 
 
-@contextmanager
 def failing_disk(directory: Path, number: int, first: int, stays: bool):
     """Has a disk fail inside."""
-    disk = FailingDisk(directory, number, first, stays)
+    return used(FailingDisk(directory, number, first, stays))
+
+
+@contextmanager
+def used(disk: FailingDisk):
+    """Has a disk hear of all changes of its files inside."""
     with pytest.MonkeyPatch.context() as patch:
         _fail_to_write(patch, disk)
-        for name in BY_PATH:
+        for name in disk.by_path:
             _fail_by_path(patch, disk, name)
         for module, name in ((store, "write_rows"), (deltas, "_write")):
             _fail_to_write_file(patch, disk, module, name)
@@ -107,7 +116,10 @@ def _fail_by_path(patch, disk, name):
         where = _path_of(path) if isinstance(path, int) else path
         if disk.fails(where):
             raise disk.error(where)
-        return call(path, *rest, **named)
+        answer = call(path, *rest, **named)
+        if name == "fsync":
+            disk.forced(Path(where))
+        return answer
 
     patch.setattr(os, name, failing)
 

@@ -22,16 +22,22 @@ from rich.progress import Progress
 
 from millpond.errors import MillpondError
 from tests.adhering import adhering
+from tests.breaking import breaking, without_aside
 from tests.cases import Alter, Case, Drop, Run
 from tests.generator import seeded_case
 from tests.history import BEGINNING
 from tests.late_comers import late_case
 from tests.matching import difference
+from tests.punctuating import punctuated
 from tests.siblings import sharing_case
 
 LATE_EVERY = 5
 ADHERING_EVERY = 2
 """Of so many cases one has constraints."""
+PUNCTUATED_EVERY = 3
+"""Of so many cases one has punctuations."""
+BREAKING_EVERY = 5
+"""Of so many cases one has constraints that tuples break."""
 REFUSED = "the earliest possible is|reads no stream"
 """What is said of queries that cannot begin when they are to."""
 NOT_ALTERED = "operators have not come equally far"
@@ -97,6 +103,12 @@ def late_rows(engine, stream):
     return [{name: row[name] for name in names} for row in engine.late(stream.name).to_pylist()]
 
 
+def violating_rows(engine, stream):
+    """The tuples that broke a constraint, without its name."""
+    names = [name for name, _ in stream.schema]
+    return [tuple(row[name] for name in names) for row in engine.violating(stream.name).to_pylist()]
+
+
 def rows_of(records):
     """Result records as (ts, weight, row)."""
     return [(r.pop("ts"), r.pop("weight"), tuple(r.values())) for r in map(dict, records)]
@@ -109,9 +121,13 @@ def check(engine_factory, case):
             results, late, case = drive(engine, case)
             told = [name for name in told_aside(case) if name in results]  # others were refused
             aside = {name: aside_of(engine.left_out(name)) for name in told}
+            promising = [s for s in case.streams if s.constraints]
+            case = without_aside(case, {s.name: violating_rows(engine, s) for s in promising})
     except Exception:  # noqa: BLE001 (whatever the engine raises is a failure of the case)
         return [Failure(case, ", ".join(case.queries), error=traceback.format_exc())]
     failures = []
+    if case is None:
+        return failures
     for name, actual in results.items():
         surplus = difference(expected(case, name, actual), actual)
         if surplus:
@@ -240,6 +256,10 @@ def drawn_case(seed, options):
     """The case of a seed; with ``--sharing`` its queries are of a few shapes, with ``--coming``
     they come again while data flows."""
     case = _drawn(options, seed)
+    if seed % BREAKING_EVERY == 0:
+        return breaking(case, seed)
+    if seed % PUNCTUATED_EVERY == 0:
+        case = punctuated(case, seed)
     return adhering(case) if seed % ADHERING_EVERY == 0 else case
 
 

@@ -7,6 +7,7 @@ corner cases meet. ``random_case`` depends on its ``random.Random`` only.
 from __future__ import annotations
 
 import random
+from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
 
@@ -67,6 +68,19 @@ def seeded_case(seed, queries=1, late=False):
 
 def random_case(rng, queries=1, late=False, title=""):
     """A random case; with ``late`` some tuples come too late."""
+    case, tables = with_queries(rng, random_database(rng, late, title), queries, telling_query)
+    return with_failing_queries(rng, with_latecomers(rng, case), tables)
+
+
+def unevaluated_case(seed, queries=1):
+    """A case whose queries the reference has not seen: for tests of what is said, not answered."""
+    rng = random.Random(seed)
+    case, _ = with_queries(rng, random_database(rng), queries, any_query)
+    return case
+
+
+def random_database(rng, late=False, title=""):
+    """A case without queries."""
     usual = {name: rng.choice(TYPES) for name in "abcd"}
     streams = tuple(random_stream(rng, f"S{i}", usual) for i in range(1, rng.randint(1, 3) + 1))
     relations = tuple(
@@ -77,9 +91,7 @@ def random_case(rng, queries=1, late=False, title=""):
     tracks += [relation_track(rng, relation) for relation in relations]
     schedule = with_runs(rng, interleaved(rng, tracks))
     strategy = random_strategy(random.Random(rng.random()))  # whatever there are, queries stay
-    case = Case(streams, relations, {}, {}, schedule, strategy, title=title)
-    case, tables = with_queries(rng, case, tracks, queries)
-    return with_failing_queries(rng, with_latecomers(rng, case), tables)
+    return Case(streams, relations, {}, {}, schedule, strategy, title=title)
 
 
 def random_strategy(rng):
@@ -87,22 +99,29 @@ def random_strategy(rng):
     return rng.choice(QUICK if rng.random() < 0.4 else STRATEGIES)
 
 
-def with_queries(rng, case, tracks, queries):
-    """The case with views and queries over its streams and relations, and what they may name."""
-    entries = zip(case.streams + case.relations, tracks, strict=True)
-    generator = QueryGenerator(
+def query_generator(rng, case):
+    """What draws queries over the streams and relations of a case."""
+    rows = Counter()
+    for action in case.schedule:
+        rows[getattr(action, "target", None)] += len(getattr(action, "rows", ()))
+    return QueryGenerator(
         rng,
         [
-            Table(e.name, e.schema, isinstance(e, Stream), max(row_count(track), 1), False, ticks)
-            for e, track in entries
+            Table(e.name, e.schema, isinstance(e, Stream), max(rows[e.name], 1), False, ticks)
+            for e in case.streams + case.relations
             for ticks in [isinstance(e, Stream) and e.schema[0][1] != "TIMESTAMP"]
         ],
     )
+
+
+def with_queries(rng, case, queries, draw):
+    """The case with views and queries over its streams and relations, and what they may name."""
+    generator = query_generator(rng, case)
     for number in range(1, rng.choice([0, 0, 1, 2, 3, 4]) + 1):
-        name, query = f"V{number}", telling_query(rng, case, generator)
+        name, query = f"V{number}", draw(rng, case, generator)
         case = replace(case, views=case.views | {name: query.text})
         generator.tables.append(generator.table_of(name, query, is_view=True))
-    texts = [telling_query(rng, case, generator).text for _ in range(queries)]
+    texts = [draw(rng, case, generator).text for _ in range(queries)]
     queries = {f"q{i}": text for i, text in enumerate(texts, 1)}
     return replace(case, queries=queries), generator.tables
 
@@ -162,17 +181,17 @@ def telling_query(rng, case, generator):
     return drawn[sizes.index(max(sizes))]
 
 
+def any_query(_rng, _case, generator):
+    """Whatever comes first."""
+    return generator.top_level()
+
+
 def answer_size(case, query):
     """How many elements the reference finds, -1 if that takes it too long."""
     try:
         return len(reference.evaluate(query.text, *case.reference_arguments(), most_work=MOST_WORK))
     except reference.TooMuchWorkError:
         return -1
-
-
-def row_count(track):
-    """How many rows the pushes of a track carry."""
-    return sum(len(getattr(action, "rows", ())) for action in track)
 
 
 def random_columns(rng, usual):

@@ -64,6 +64,10 @@ class Source:
     comma: bool = False
     ends: tuple[str, ...] = ()
     """The columns that hold the end of a window."""
+    is_one_stream: bool = False
+    """Whether it is one stream through a window, and nothing else."""
+    times: tuple[tuple[str, str], ...] = ()
+    """The streams in it, and the type of their times."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,8 @@ class Query:
     is_stream: bool = False
     can_end: bool = False
     """Whether EMIT FINAL can stand behind it."""
+    unread: tuple[str, ...] = ()
+    """The parts of its WITH that it does not read."""
 
     def becomes_stream(self):
         """Whether the query is a stream at the top level, where the default Istream applies."""
@@ -91,6 +97,9 @@ class QueryGenerator:
         self.random = random
         self.tables = list(tables)
         self.aliases = self.outputs = self.nested = 0
+        self.of_time = 0.08
+        """How often a WHERE compares with the time."""
+        self.is_in_order = False
 
     def chance(self, probability):
         return self.random.random() < probability
@@ -127,12 +136,20 @@ class QueryGenerator:
             schema = tuple((n, t) for n, (_, t) in zip(names, query.schema, strict=True))
             columns = f" ({', '.join(names)})" if is_renamed else ""
             heads.append(f"w{number}{columns} AS ({query.text})")
-            table = Table(f"w{number}", schema if is_renamed else query.schema, False, query.rows)
+            table = self.table_of(f"w{number}", query)
+            table = replace(table, schema=schema) if is_renamed else table
             self.tables += [table] * 4
         query = self.relation(self.random.choice([0, 1]))
         query = self.to_stream(query) if self.chance(0.4) else query
         self.tables = known
-        return replace(query, text=f"WITH {', '.join(heads)} {query.text}")
+        read, unread = query.text, []
+        for number, head in reversed(list(enumerate(heads))):
+            if re.search(rf"\bw{number}\b", read):
+                read += head
+            else:
+                unread.append(head)
+        text = f"WITH {', '.join(heads)} {query.text}"
+        return replace(query, text=text, unread=(*query.unread, *unread))
 
     def bare_operation(self, query):
         """A set operation of a query with tables that have its types, by their names alone."""
@@ -200,7 +217,7 @@ class QueryGenerator:
         else:
             items, schema = self.projection(source, depth)
         rest = f" FROM {source.text}{self.where(source, depth)}"
-        if not distinct and self.chance(0.16):
+        if not distinct and self.chance(0.24):
             return self.ranked(items, schema, source, rest)
         text = f"SELECT {distinct}{items}{rest}"
         stream, ends = source.names_stream, bool(source.ends)
@@ -209,12 +226,14 @@ class QueryGenerator:
     def ranked(self, items, schema, source, rest):
         """A SELECT with a LIMIT, or with ranks of which mostly the first are asked for."""
         columns = source.columns
-        if self.chance(0.5):
+        if self.chance(0.35):
             ties = " WITH TIES" if self.chance(0.4) else ""
             rest += f" ORDER BY {self.order(columns)} LIMIT {self.random.randint(1, 4)}{ties}"
             text = f"SELECT {items}{rest}"
             return Query(text, schema, 4, aggregation=True, names_stream=source.names_stream)
         by = f"{self.partition(columns)} " if self.chance(0.6) else ""
+        if self.chance(0.6):
+            return self.over(items, schema, source, rest, by)
         function = self.random.choice(["ROW_NUMBER", "RANK", "DENSE_RANK"])
         self.outputs += 1
         rank = f"n{self.outputs}"
@@ -225,6 +244,76 @@ class QueryGenerator:
             symbol = self.random.choice(["<=", "<", "="])
             text = f"SELECT * FROM ({text}) r WHERE {rank} {symbol} {self.random.randint(1, 3)}"
         return Query(text, schema, source.rows, aggregation=True, names_stream=source.names_stream)
+
+    def over(self, items, schema, source, rest, by):
+        """A SELECT with one or two functions of rows in order."""
+        texts = []
+        for _ in range(self.random.choice([1, 1, 2])):
+            call, type_name, has_frame, has_order = self.over_call(source.columns)
+            order = f"ORDER BY {self.order(source.columns)}" if has_order else ""
+            if has_frame and has_order and self.chance(0.6):
+                order = self.framed(source.columns, order)
+            self.outputs += 1
+            while f"o{self.outputs}" in dict(schema):  # a column of a view that kept its name
+                self.outputs += 1
+            texts.append(f"{call} OVER ({by}{order}) AS o{self.outputs}")
+            schema = (*schema, (f"o{self.outputs}", type_name))
+        text = f"SELECT {items}, {', '.join(texts)}{rest}"
+        return Query(text, schema, source.rows, aggregation=True, names_stream=source.names_stream)
+
+    def over_call(self, columns):
+        """(text, type, whether a frame may follow, whether there is an order)."""
+        kind = self.weighted(
+            rows=1, count=1, sum=2, avg=1, min=1, max=1, first_value=2, last_value=2, lag=2, lead=2,
+            ntile=2,
+        )  # fmt: skip
+        has_order = kind in ("lag", "lead", "ntile", "first_value", "last_value")
+        if kind == "ntile":
+            return f"ntile({self.random.randint(1, 3)})", "BIGINT", False, True
+        if kind == "rows":
+            return "count(*)", "BIGINT", True, self.chance(0.8)
+        type_name = self.type_of(columns, NUMBERS if kind in ("sum", "avg") else TYPES)
+        argument = self.argument(type_name, columns)
+        if kind in ("lag", "lead"):
+            far = f", {self.random.randint(0, 3)}" if self.chance(0.5) else ""
+            return f"{kind}({argument}{far})", type_name, False, True
+        whole = "DOUBLE" if type_name == "DOUBLE" else "BIGINT"
+        types = {"count": "BIGINT", "sum": whole, "avg": "DOUBLE"}
+        call, result = f"{kind}({argument})", types.get(kind, type_name)
+        if self.chance(0.1) and kind in ("count", "sum", "avg", "min", "max"):
+            call += f" FILTER (WHERE {self.predicate(columns, 1)})"
+        return call, result, True, has_order or self.chance(0.85)
+
+    def framed(self, columns, order):
+        """An order with a frame; one by differences goes by a whole number or a TIMESTAMP."""
+        keys = [c for c in columns if c.type in ("INT", "BIGINT", "TIMESTAMP")]
+        kind = self.weighted(ROWS=3, RANGE=1, difference=3 if keys else 0)
+        if kind != "difference":
+            bounds = self.frame(kind == "ROWS", "{}")
+            return f"{order} {kind} {bounds}"
+        key = self.random.choice(keys)
+        unit = "INTERVAL '{}' MICROSECONDS" if key.type == "TIMESTAMP" else "{}"
+        order = f"ORDER BY {self.written(key, columns)}{self.random.choice(['', ' DESC'])}"
+        order += self.random.choice(["", "", " NULLS FIRST", " NULLS LAST"])
+        return f"{order} RANGE {self.frame(True, unit)}"
+
+    def frame(self, has_offsets, unit):
+        """Where a frame begins and ends."""
+        least = -2 if has_offsets else 0
+        most = 2 if has_offsets else 0
+        start = self.random.choice([None, *range(least, most + 1)])
+        end = self.random.choice([None, *range(least if start is None else start, most + 1)])
+        if start is not None and start <= 0 == end and self.chance(0.5):
+            return self.frame_bound(start, unit, "PRECEDING")
+        first = self.frame_bound(start, unit, "PRECEDING")
+        return f"BETWEEN {first} AND {self.frame_bound(end, unit, 'FOLLOWING')}"
+
+    def frame_bound(self, offset, unit, unbounded):
+        if offset is None:
+            return f"UNBOUNDED {unbounded}"
+        if offset == 0:
+            return "CURRENT ROW"
+        return f"{unit.format(abs(offset))} {'PRECEDING' if offset < 0 else 'FOLLOWING'}"
 
     def order(self, columns):
         """One or two sort keys."""
@@ -243,6 +332,9 @@ class QueryGenerator:
                 pairs.append((self.written(column, source.columns), column.type, column.name))
             elif depth > 0 and self.chance(0.12):
                 pairs.append((*self.scalar(source.columns), None))
+            elif source.times and self.chance(0.1):
+                alias, type_name = self.random.choice(source.times)
+                pairs.append((f"tstamp({alias})", type_name, None))
             else:
                 type_name = self.type_of(source.columns)
                 pairs.append((self.expression(type_name, source.columns, 2), type_name, None))
@@ -277,16 +369,18 @@ class QueryGenerator:
         if can_end:
             keys.append((f"{ends[0].qualifier}.window_end", ends[0].type, "window_end"))
         pairs = [key for key in keys if self.chance(0.85)]
+        self.is_in_order = source.is_one_stream
         pairs += [self.aggregate(source.columns) for _ in range(self.random.randint(0, 3))]
         if not pairs:
             pairs = [self.aggregate(source.columns)]
+        self.is_in_order = False
         items, schema = self.aliased(pairs)
         text = f"SELECT {items} FROM {source.text}{self.where(source, depth)}"
         if keys:
             names = list(dict.fromkeys(key[0] for key in keys))
             text += " GROUP BY " + (", ".join(names) if can_end else self.grouping(names))
         if self.chance(0.25):
-            text += f" HAVING {self.having(keys, source.columns)}"
+            text += f" HAVING {self.having(keys, source)}"
         stream = source.names_stream
         return Query(text, schema, 5, aggregation=True, names_stream=stream, can_end=can_end)
 
@@ -334,7 +428,8 @@ class QueryGenerator:
     def unfiltered_call(self, columns, numeric):
         kind = self.weighted(
             rows=4, count=2, distinct=2, combinations=0.7, sum=3, avg=2, min=2, max=2, stddev=1,
-            variance=1, percentile=1.5, approx_count_distinct=1,
+            variance=1, percentile=1.5, approx_count_distinct=1, by=1.5, string_agg=0.7,
+            end=2 if self.is_in_order else 0,
         )  # fmt: skip
         if kind == "rows":
             return "count(*)", "BIGINT"
@@ -345,9 +440,17 @@ class QueryGenerator:
             argument = self.argument(self.type_of(columns), columns)
             opening = {"distinct": "count(DISTINCT "}.get(kind, f"{kind}(")
             return f"{opening}{argument})", "BIGINT"
-        types = TYPES if kind in ("min", "max") else NUMBERS
+        if kind == "string_agg" and not numeric:
+            between = self.random.choice(["', '", "''", "'a'"])
+            return f"string_agg({self.argument('STRING', columns)}, {between})", "STRING"
+        types = TYPES if kind in ("min", "max", "by", "end") else NUMBERS
         type_name = self.type_of(columns, NUMBERS if numeric else types)
         argument = self.argument(type_name, columns)
+        if kind in ("by", "string_agg"):
+            by = self.argument(self.type_of(columns), columns)
+            return f"{self.random.choice(['max_by', 'min_by'])}({argument}, {by})", type_name
+        if kind == "end":
+            return f"{self.random.choice(['first', 'last'])}({argument})", type_name
         if kind == "percentile":
             return f"percentile({argument}, {self.random.choice([0, 0.25, 0.5, 0.9, 1])})", "DOUBLE"
         if kind == "sum":
@@ -365,11 +468,13 @@ class QueryGenerator:
             return f"{left} {self.random.choice('+-*')} {right}"
         return self.expression(type_name, columns, 1)
 
-    def having(self, keys, columns):
-        conditions = []
+    def having(self, keys, source):
+        conditions, columns = [], source.columns
         for _ in range(self.random.randint(1, 2)):
             if keys and self.chance(0.25):
                 conditions.append(f"{self.random.choice(keys)[0]} IS NOT NULL")
+            elif self.chance(2 * self.of_time) and (turning := self.turning(source, True)):
+                conditions.append(f"({turning})")
             else:
                 call, type_name = self.aggregate_call(columns, numeric=True)
                 limit = self.literal("BIGINT" if type_name == "INT" else type_name)
@@ -449,7 +554,8 @@ class QueryGenerator:
             columns = left.columns
         rows = max(1, left.rows * right.rows // 3)
         names_stream = left.names_stream or right.names_stream
-        return Source(text, columns, names_stream, rows, kind == ",", left.ends)
+        times = left.times if columns == left.columns else left.times + right.times
+        return Source(text, columns, names_stream, rows, kind == ",", left.ends, times=times)
 
     def join_condition(self, left, right):
         """Mostly an equality; sometimes with more to it, sometimes none at all."""
@@ -488,11 +594,17 @@ class QueryGenerator:
         else:
             query = self.stream_query(depth - 1, kind)
             table = replace(self.table_of(f"({query.text})", query), is_stream=True)
-        return self.windowed(table, most_rows, must=kind == "windowed")
+        found = self.windowed(table, most_rows, must=kind == "windowed")
+        type_name = "BIGINT" if table.in_ticks else "TIMESTAMP"
+        own = (found.columns[0].qualifier, type_name)
+        return replace(found, times=(own,)) if table.is_stream else found
 
     def table_of(self, name, query, is_view=False):
         """A query that others read."""
-        words = set(re.findall(r"\w+", query.text))
+        text = query.text
+        for part in query.unread:
+            text = text.replace(part, "")
+        words = set(re.findall(r"\w+", text))
         in_ticks = any(table.in_ticks for table in self.tables if table.name in words)
         is_stream = is_view and query.becomes_stream()
         return Table(name, query.schema, is_stream, query.rows, is_view, in_ticks)
@@ -513,26 +625,40 @@ class QueryGenerator:
         if not table.is_stream:
             return Source(text, columns, False, table.rows)
         if not must and table.rows <= most_rows and self.chance(0.12):
-            return Source(text, columns, True, table.rows)
+            return Source(text, columns, True, table.rows, is_one_stream=True)
         if self.chance(0.15):
-            return self.hopping(table, text, columns, most_rows)
+            return self.with_bounds(table, text, columns, most_rows)
+        if self.chance(0.08) and (bound := self.bound(columns)):
+            rows = min(most_rows, table.rows)
+            return Source(f"{text} [UNTIL {bound}]", columns, True, rows, is_one_stream=True)
         window, rows = self.window(columns, table.rows, most_rows)
-        return Source(f"{text} [{window}]", columns, True, rows)
+        return Source(f"{text} [{window}]", columns, True, rows, is_one_stream=True)
 
-    def hopping(self, table, text, columns, most_rows):
-        """The table by TUMBLE or HOP, whose windows each row is in are at most three."""
-        slide = self.random.choice([1, 2, 3, 5])
-        length = slide if self.chance(0.4) else self.random.randint(1, 3 * slide)
-        window = f"TUMBLE {length}" if length == slide else f"HOP {length} SLIDE {slide}"
-        window += f" OFFSET {self.random.randint(0, 4)}" if self.chance(0.3) else ""
+    def with_bounds(self, table, text, columns, most_rows):
+        """The table by TUMBLE, HOP or SESSION."""
+        window, length = self.sessions(columns) if self.chance(0.4) else self.hopping()
         window += f" WHERE {self.predicate(columns, 1)}" if self.chance(0.15) else ""
         if {"window_start", "window_end"} & set(dict(table.schema)):
-            return Source(f"{text} [NOW]", columns, True, 3)
+            return Source(f"{text} [NOW]", columns, True, 3, is_one_stream=True)
         alias, bound = columns[0].qualifier, "BIGINT" if table.in_ticks else "TIMESTAMP"
         bounds = tuple(Column(alias, f"window_{word}", bound) for word in ("start", "end"))
         rows = min(most_rows, 3 * table.rows * length // 20 + 2)
         ends = (f"{alias}.window_end",)
-        return Source(f"{text} [{window}]", columns + bounds, True, rows, ends=ends)
+        return Source(f"{text} [{window}]", columns + bounds, True, rows, False, ends, True)
+
+    def hopping(self):
+        """TUMBLE or HOP, whose windows each row is in are at most three, and its length."""
+        slide = self.random.choice([1, 2, 3, 5])
+        length = slide if self.chance(0.4) else self.random.randint(1, 3 * slide)
+        window = f"TUMBLE {length}" if length == slide else f"HOP {length} SLIDE {slide}"
+        window += f" OFFSET {self.random.randint(0, 4)}" if self.chance(0.3) else ""
+        return window, length
+
+    def sessions(self, columns):
+        """SESSION, and how long one lasts, about."""
+        gap, by = self.random.randint(1, 5), self.partition(columns)
+        form = self.random.choice(["{0}", "{0} {1}", "{0} {1}", "{1} {0}"])
+        return form.format(f"SESSION {gap}", by), 2 * gap
 
     def window(self, columns, rows, most_rows):
         """(text without brackets, rows it holds at most, about)."""
@@ -560,6 +686,44 @@ class QueryGenerator:
             text += f" WHERE {self.predicate(columns, 1)}"
         return text, min(held, rows)
 
+    def bound(self, columns):
+        """A time that a row tells; None if it has none."""
+        fitting = [c for c in columns if c.type in ("TIMESTAMP", "BIGINT", "INT")]
+        if not fitting:
+            return None
+        named = [c for c in fitting if c.name == "t"]
+        column = self.random.choice(named if named and self.chance(0.6) else fitting)
+        subject, length = self.written(column, columns), self.random.randint(-2, 12)
+        if column.type == "TIMESTAMP":
+            return f"{subject} + INTERVAL '{length}' MICROSECONDS"
+        return f"{subject} + {length}" if length >= 0 else subject
+
+    def turning(self, source, aggregated=False):
+        """A comparison with the time of the instant; None if no column has a time."""
+        in_ticks = any(type_name == "BIGINT" for _, type_name in source.times)
+        types = ("TIMESTAMP", "BIGINT", "INT") if in_ticks else ("TIMESTAMP",)
+        fitting = [c for c in source.columns if c.type in types]
+        if not fitting:
+            return None
+        named = [c for c in fitting if c.name == "t"]
+        column = self.random.choice(named if named and self.chance(0.6) else fitting)
+        subject = self.written(column, source.columns)
+        if aggregated:
+            subject = f"{self.random.choice(['min', 'max'])}({subject})"
+        is_moment = column.type == "TIMESTAMP"
+        length = f"INTERVAL '{self.random.randint(0, 9)}' MICROSECONDS" if is_moment else "3"
+        now = "CURRENT_TIMESTAMP" if is_moment else "CURRENT_TIME"
+        symbol = self.random.choice([*COMPARISONS, "<", "<=", ">", ">="])
+        return self.random.choice(
+            [
+                f"{subject} {symbol} {now}",
+                f"{subject} + {length} {symbol} {now}",
+                f"{now} - {length} {symbol} {subject}",
+                f"{now} - {subject} {symbol} {length}",
+                f"{subject} BETWEEN {now} - {length} AND {now}",
+            ]
+        )
+
     def unit(self):
         """One tick is a microsecond."""
         return " MICROSECONDS" if self.chance(0.1) else ""
@@ -582,6 +746,12 @@ class QueryGenerator:
             conjuncts.append(self.predicate(source.columns, self.random.randint(0, 2)))
         if depth > 0 and self.chance(0.22):
             conjuncts.append(self.with_subquery(source.columns))
+        if self.chance(self.of_time) and (turning := self.turning(source)):
+            shape = self.weighted(plain=4, NOT=1, OR=2)
+            if shape == "OR":
+                other = self.predicate(source.columns, 0)
+                turning = f"({turning} OR {self.turning(source)} OR {other})"
+            conjuncts.append(f"NOT ({turning})" if shape == "NOT" else turning)
         conjuncts = [f"({c})" if " OR " in c else c for c in conjuncts if c]
         return " WHERE " + " AND ".join(conjuncts) if conjuncts else ""
 
@@ -627,6 +797,9 @@ class QueryGenerator:
             low, high = sorted((self.literal(type_name), self.literal(type_name)))
             return f"{subject} {negated}BETWEEN {low} AND {high}"
         if kind == "special" and type_name == "STRING":
+            if self.chance(0.3):
+                pattern = self.random.choice(["^a", "b$", "[ab]b?", "^$"])
+                return f"{negated}regexp_like({subject}, '{pattern}')"
             pattern = self.random.choice(["a%", "%b", "_", "%a%", "%"])
             return f"{subject} {negated}LIKE '{pattern}'"
         symbol = self.random.choice(COMPARISONS[1:] if self.chance(0.6) else COMPARISONS)
@@ -685,18 +858,34 @@ class QueryGenerator:
         return f"SELECT {distinct}{item} FROM {source.text}{where}"
 
     def scalar(self, outer, numeric=False):
-        """(text, type) of a scalar subquery: a global aggregation."""
+        """(text, type) of a scalar subquery: mostly a global aggregation, else one row at most."""
+        if self.chance(0.2):
+            return self.single(numeric)
         source, where = self.inner(outer)
         call, type_name = self.aggregate_call(source.columns, numeric)
-        return f"(SELECT {call} FROM {source.text}{where})", type_name
+        having = " HAVING count(*) > 1" if self.chance(0.15) else ""
+        return f"(SELECT {call} FROM {source.text}{where}{having})", type_name
+
+    def single(self, numeric):
+        """(text, type) of a subquery that has one row at most, and maybe none."""
+        source = self.source(0, most=1)
+        type_name = self.type_of(source.columns, NUMBERS if numeric else TYPES)
+        item = self.simple(type_name, source.columns)
+        where = f" WHERE {self.predicate(source.columns, 1)}" if self.chance(0.5) else ""
+        order = f" ORDER BY {self.order(source.columns)} LIMIT 1"
+        return f"(SELECT {item} FROM {source.text}{where}{order})", type_name
 
     def inner(self, outer):
         """(FROM, WHERE) of a subquery, correlated by one or two equalities in most cases."""
         source = self.source(0, most=1 if self.chance(0.85) else 2)
         count = self.random.choice([0, 0, 0, 1, 1, 1, 1, 2])
         conjuncts = [self.correlation(source.columns, outer) for _ in range(count)]
+        if self.chance(0.12):
+            conjuncts.append(self.outer_comparison(source.columns, outer))
         if self.chance(0.35):
             conjuncts.append(self.predicate(source.columns, 1))
+        if self.chance(self.of_time):
+            conjuncts.append(self.turning(source))
         if self.nested < 1 and self.chance(0.12):
             self.nested += 1
             conjuncts.append(self.with_subquery(source.columns))
@@ -704,6 +893,20 @@ class QueryGenerator:
         self.random.shuffle(conjuncts)
         conjuncts = [c for c in conjuncts if c]
         return source, " WHERE " + " AND ".join(conjuncts) if conjuncts else ""
+
+    def outer_comparison(self, inner, outer):
+        """A condition with a column of the outer query that is more than one equality."""
+        pairs = [(i, o) for i in inner for o in outer if i.type == o.type]
+        if not pairs:
+            return None
+        (i, o), (other, far) = self.random.choice(pairs), self.random.choice(pairs)
+        symbol = self.random.choice(["<", "<=", ">", "<>"])
+        first = f"{i.qualifier}.{i.name} {symbol} {o.qualifier}.{o.name}"
+        if self.chance(0.7):
+            return first
+        second = f"{other.qualifier}.{other.name} = {far.qualifier}.{far.name}"
+        more = f"{o.qualifier}.{o.name} IS NULL"
+        return f"({first} OR {self.random.choice([second, more])})"
 
     def correlation(self, inner, outer):
         """inner expression = outer column; both qualified, since names may be in either query."""
@@ -809,6 +1012,7 @@ class QueryGenerator:
 
     def text(self, type_name, columns, depth):
         operand = self.expression("STRING", columns, depth)
+        pattern = self.random.choice(["yyyy-MM-dd HH:mm:ss.SSS", "E d MMMM yy", "hh:m a, M/d"])
         return self.random.choice(
             [
                 f"upper({operand})",
@@ -818,6 +1022,9 @@ class QueryGenerator:
                 f"CAST({self.expression('INT', columns, 0)} AS STRING)",
                 f"CAST({self.expression('DATE', columns, 0)} AS STRING)",
                 f"trim({operand})",
+                f"regexp_replace({operand}, '[ab]', 'x')",
+                f"regexp_extract({operand}, '(a)|b')",
+                f"date_format({self.expression('TIMESTAMP', columns, 0)}, '{pattern}')",
             ]
         )
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from datetime import datetime, timedelta
+from dataclasses import fields, is_dataclass
+from datetime import date, datetime, timedelta
 from functools import cmp_to_key
 from typing import NamedTuple
 
@@ -334,6 +335,38 @@ class Windowed(Judge):
         return result | self.stream.moves()
 
 
+class Until(Windowed):
+    """The elements of a stream, each until a time that it tells."""
+
+    def __init__(self, bound, time_of, *arguments):
+        super().__init__(*arguments)
+        self.time_of, kept = time_of, self.kept
+        self.kept, self.bounds = [], []
+        for ts, row in kept:
+            found = self.value(bound, Environment(row, None, BEGINNING, None))
+            if found is sql.FAILED:
+                self.failed.append((ts, ("UNTIL", row)))
+            elif found is not None:
+                self.kept.append((ts, row))
+                self.bounds.append(as_moment(found))
+
+    def content(self, instant):
+        self.spend(len(self.kept))
+        return [
+            index
+            for index, (ts, _) in enumerate(self.kept)
+            if ts <= instant and self.time_of(instant, self.bounds[index]) < self.bounds[index]
+        ]
+
+    def instants(self):
+        ends = set()
+        for (ts, _), bound in zip(self.kept, self.bounds, strict=True):
+            unit = self.time_of(1, bound) - self.time_of(0, bound)
+            last = (bound - self.time_of(0, bound)) // unit
+            ends |= {ts, last, last + 1}
+        return self.stream.instants() | ends
+
+
 class Hopping(Windowed):
     """Windows [start, start + length) over a stream; rows have the bounds of theirs behind them."""
 
@@ -370,6 +403,42 @@ class Hopping(Windowed):
     def instants(self):
         ends = {s + self.window.length for ts, _ in self.kept for s in self.starts(ts)}
         return self.stream.instants() | {ts for ts, _ in self.kept} | ends
+
+
+class InSessions(Hopping):
+    """Sessions: elements of a partition with less than a gap between each and the next."""
+
+    def rows(self, instant, outer):
+        return [
+            (*self.kept[index][1], self.bound(start), self.bound(end))
+            for index, start, end in self.content(instant)
+        ]
+
+    def arrivals(self, instant):
+        return [self.arrival(index) for index, _, _ in self.content(instant)]
+
+    def content(self, instant):
+        """(position in kept, begin and end of its session) for all sessions that are there."""
+        self.spend(len(self.kept))
+        parts = {}
+        for index, (ts, row) in enumerate(self.kept):
+            if ts <= instant:
+                parts.setdefault(self.partition(row), []).append(index)
+        return sorted(each for part in parts.values() for each in self.last_session(part, instant))
+
+    def last_session(self, part, instant):
+        """The session of a partition that is not over, if there is one."""
+        times = [self.kept[index][0] for index in part]
+        gap, begin = self.window.length, len(part) - 1
+        if times[-1] + gap <= instant:
+            return []
+        while begin and times[begin] - times[begin - 1] < gap:
+            begin -= 1
+        return [(index, times[begin], times[-1] + gap) for index in part[begin:]]
+
+    def instants(self):
+        times = {ts for ts, _ in self.kept}
+        return self.stream.instants() | times | {ts + self.window.length for ts in times}
 
 
 class Joined(Judge):
@@ -440,6 +509,8 @@ class Selected(Judge):
         self.keys = None  # None: no aggregation; []: one group, even if it is empty
         self.distinct = False
         self.rankings = []
+        self.compared, self.compared_groups = [], []  # the sides of comparisons with the time
+        self.known_instants = None
 
     def rows(self, instant, outer):
         return self.evaluated(instant, outer)[0]
@@ -448,7 +519,7 @@ class Selected(Judge):
         """(rows, what is left out)."""
         aside = []
         found = [Environment(row, None, instant, outer) for row in self.source.rows(instant, outer)]
-        if self.rankings and self.keys is None and hasattr(self.source, "arrivals"):
+        if (self.rankings or self.keys is not None) and hasattr(self.source, "arrivals"):
             arrivals = self.source.arrivals(instant)
             pairs = zip(found, arrivals, strict=True)
             found = [e._replace(arrival=arrival) for e, arrival in pairs]
@@ -461,7 +532,8 @@ class Selected(Judge):
             found = self.grouped(found, instant, outer)
         if self.having:
             found = [e for e in found if self.holds(self.having, e, "HAVING", aside)]
-        found = [e for e in found if self.has_values(self.outputs, e, "SELECT", aside)]
+        wanted = self.outputs + [value for ranking in self.rankings for value in ranking.wanted()]
+        found = [e for e in found if self.has_values(wanted, e, "SELECT", aside)]
         result = [tuple(output(e) for output in self.outputs) for e in found]
         if self.rankings:
             result = self.ranked(found, result)
@@ -476,6 +548,8 @@ class Selected(Judge):
         kept, ranks = list(range(len(rows))), []
         for ranking in self.rankings:
             ranks.append(ranking.ranks(environments, orders))
+            said = (sql.order_key((ranks[-1][i],)) for i in range(len(rows)))
+            orders = [(*order, *own) for order, own in zip(orders, said, strict=True)]
             if ranking.limit is not None:
                 kept = [i for i in kept if ranks[-1][i] <= ranking.limit]
         result = []
@@ -499,22 +573,83 @@ class Selected(Judge):
         ]
 
     def instants(self):
-        return self.source.instants().union(*(s.instants() for s in self.subqueries))
+        if self.known_instants is None:
+            found = self.source.instants().union(*(s.instants() for s in self.subqueries))
+            if self.compared:
+                found = found | self.turns(found, self.compared, self.ungrouped)
+            if self.compared_groups:
+                found = found | self.turns(found, self.compared_groups, self.groups)
+            self.known_instants = found
+        return self.known_instants
+
+    def ungrouped(self, instant):
+        """What WHERE is asked of."""
+        return [Environment(row, None, instant, None) for row in self.source.rows(instant, None)]
+
+    def groups(self, instant):
+        """What HAVING is asked of."""
+        found = self.ungrouped(instant)
+        if hasattr(self.source, "arrivals"):
+            pairs = zip(found, self.source.arrivals(instant), strict=True)
+            found = [e._replace(arrival=arrival) for e, arrival in pairs]
+        if self.where:
+            found = [e for e in found if self.holds(self.where, e, "WHERE", [])]
+        used = self.keys + self.arguments
+        found = [e for e in found if self.has_values(used, e, "GROUP BY", [])]
+        return self.grouped(found, instant, None)
+
+    def turns(self, instants, compared, asked):
+        """The instants at which comparisons with the time turn, for all rows there ever are."""
+        found, seen = set(), set()
+        for instant in [BEGINNING, *sorted(instants)]:
+            for e in asked(instant):
+                for left, right in compared:
+                    far = [distance(left, right, e._replace(instant=at)) for at in (0, 1)]
+                    if None not in far and tuple(far) not in seen:
+                        seen.add(tuple(far))
+                        last = -far[0] // (far[1] - far[0])
+                        found |= {last, last + 1}
+        return found
 
     def moves(self):
         return self.source.moves().union(*(s.moves() for s in self.subqueries))
 
 
+def distance(left, right, environment):
+    """How far one side of a comparison is above the other, in microseconds or as it is."""
+    values = [sql.attempt(side, environment) for side in (left, right)]
+    if None in values or sql.FAILED in values:
+        return None
+    return in_microseconds(in_microseconds(values[0]) - in_microseconds(values[1]))
+
+
+def in_microseconds(value):
+    """A length of time as a number; anything else as it is, a DATE as its midnight."""
+    is_length = isinstance(value, timedelta)
+    return value // timedelta(microseconds=1) if is_length else as_moment(value)
+
+
+def as_moment(value):
+    """A DATE as its midnight."""
+    is_day = isinstance(value, date) and not isinstance(value, datetime)
+    return datetime.combine(value, datetime.min.time()) if is_day else value
+
+
 class Ranking:
     """A rank of the rows of a SELECT: a column of it, or what its LIMIT goes by."""
 
-    def __init__(self, function, partition, order, place=None, limit=None):
+    def __init__(self, function, partition, order, place=None, limit=None, given=(), frame=None):
         self.function, self.partition, self.order = function, partition, order
         self.place, self.limit = place, limit
+        self.given, self.frame = given, frame
+
+    def wanted(self):
+        """What rows are divided and ordered by, and what is asked of them."""
+        given = [] if self.function == "ntile" else self.given[:1]
+        return [*self.partition, *(key for key, _, _ in self.order), *given]
 
     def values(self, e):
-        """What rows are divided and ordered by."""
-        return [key(e) for key in self.partition] + [key(e) for key, _, _ in self.order]
+        return [value(e) for value in self.wanted()]
 
     def ranks(self, environments, orders):
         """The rank of each row; ``orders`` tells rows apart that the order does not."""
@@ -525,6 +660,11 @@ class Ranking:
         found = {}
         for part in parts.values():
             part.sort(key=cmp_to_key(lambda i, j: self.compared(keys, orders, i, j)))
+            if self.frame:
+                rows = [environments[i] for i in part]
+                said = self.over(rows, [keys[i] for i in part])
+                found |= dict(zip(part, said, strict=True))
+                continue
             first, different = {}, 0
             for position, i in enumerate(part, 1):
                 if keys[i] not in first:
@@ -533,6 +673,49 @@ class Ranking:
                 places = {"row_number": position, "rank": first[keys[i]], "dense_rank": different}
                 found[i] = places[self.function]
         return found
+
+    def over(self, rows, keys):
+        """What is said of each row of a partition, which are in order."""
+        if self.function == "ntile":
+            parts = self.given[0](None)
+            sizes = [len(rows) // parts + (n < len(rows) % parts) for n in range(parts)]
+            return [n for n, size in enumerate(sizes, 1) for _ in range(size)]
+        if self.function in ("lag", "lead"):
+            far = self.given[1](None) if len(self.given) > 1 else 1
+            places = [i - far if self.function == "lag" else i + far for i in range(len(rows))]
+            return [self.given[0](rows[p]) if 0 <= p < len(rows) else None for p in places]
+        return [self.of_frame([rows[j] for j in self.inside(i, keys)]) for i in range(len(rows))]
+
+    def of_frame(self, rows):
+        values = [self.given[0](e) for e in rows] if self.given else [True] * len(rows)
+        if self.function in ("first_value", "last_value"):
+            return values[0 if self.function == "first_value" else -1] if values else None
+        return sql.aggregate(self.function, values)
+
+    def inside(self, i, keys):
+        """Which rows the frame of one holds."""
+        unit, start, end = self.frame
+        if unit == "rows":
+            first = 0 if start is None else max(i + start, 0)
+            return range(first, len(keys) if end is None else min(i + end + 1, len(keys)))
+        return [
+            j
+            for j in range(len(keys))
+            if self.reaches(i, j, keys, start, -1) and self.reaches(i, j, keys, end, 1)
+        ]
+
+    def reaches(self, i, j, keys, bound, sign):
+        """Whether a row is not beyond the start (sign -1) or the end of the frame of another."""
+        if bound is None:
+            return True
+        side = sign * (keys[i] != keys[j]) * (1 if j > i else -1)
+        if not bound or keys[i][0] is None:
+            return side <= 0
+        if keys[j][0] is None:
+            return side < 0
+        away = keys[j][0] - keys[i][0]
+        away = -away if self.order[0][1] else away
+        return away >= bound if sign < 0 else away <= bound
 
     def compared(self, keys, orders, i, j):
         for (_, descends, nulls_first), x, y in zip(self.order, keys[i], keys[j], strict=True):
@@ -645,6 +828,41 @@ class Named:
             self.rows = plan.rows
 
 
+class Timed:
+    """A stream through its window under an alias, with the times of its elements."""
+
+    is_stream = False
+
+    def __init__(self, plan, alias, bound):
+        self.plan, self.bound, self.ends = plan, bound, plan.ends
+        self.columns = [*plan.columns, (alias, TSTAMP)]
+        self.instants, self.moves, self.arrivals = plan.instants, plan.moves, plan.arrivals
+
+    def rows(self, instant, outer):
+        pairs = zip(self.plan.rows(instant, outer), self.arrivals(instant), strict=True)
+        return [(*row, self.bound(arrival[0])) for row, arrival in pairs]
+
+
+TSTAMP = "tstamp()"
+CLOCKS = ("current_timestamp", "current_time")
+
+
+def as_ticks(instant):
+    """CURRENT_TIME; the beginning lies before all that is compared with it."""
+    return -(10**15) if instant == BEGINNING else instant
+
+
+def asked_times(part):
+    """The sources whose times an expression, a query or a part of FROM asks for."""
+    if isinstance(part, (tuple, list)):
+        if list(part[:2]) == ["call", "tstamp"]:
+            return {part[2][0][2].lower()}
+        return set().union(*map(asked_times, part))
+    if is_dataclass(part):
+        return set().union(*(asked_times(getattr(part, each.name)) for each in fields(part)))
+    return set()
+
+
 class Database:
     """Turns syntax into plans, knowing the declared streams, relations and views."""
 
@@ -717,15 +935,17 @@ class Database:
         return plan
 
     def select(self, query, outer):
-        source = self.source(query.source)
+        source = self.source(query.source, asked_times(query))
         scope = Scope(source.columns, outer)
         subqueries = []
         plan = self.judge(Selected(source, subqueries, self.skip, self.spend))
         compiler = Compiler(self, scope, subqueries, plan.arguments)
+        compiler.counts_ticks = counts_ticks(source)
         plan.distinct = query.distinct
         if is_aggregation(query):
             plan.keys = [compiler.compile(key) for key in query.group_by]
         plan.where = query.where and compiler.compile(query.where)
+        plan.compared, compiler.compared = compiler.compared, plan.compared_groups
         plan.having = query.having and compiler.compile(query.having)
         for number, (expression, alias) in enumerate(expand_stars(query.items, scope), 1):
             if expression[0] == "ranking":
@@ -743,10 +963,11 @@ class Database:
         plan.reads_outer = scope.reads_outer
         return plan
 
-    def ranking(self, compiler, function, partition, order, **more):
+    def ranking(self, compiler, function, partition, order, given=(), frame=None, **more):
         by = [compiler.compile(expression) for expression in partition]
         keys = [(compiler.compile(expression), *rest) for expression, *rest in order]
-        return Ranking(function, by, keys, **more)
+        values = [compiler.compile(each) for each in given if each is not None]
+        return Ranking(function, by, keys, given=values, frame=frame, **more)
 
     def final(self, query):
         """EMIT FINAL of a SELECT: those window ends are its rows' that every row has one of."""
@@ -765,16 +986,29 @@ class Database:
         """A bound of a window as a TIMESTAMP."""
         return EPOCH + timedelta(microseconds=ticks * self.tick_microseconds)
 
+    def moment(self, instant):
+        """CURRENT_TIMESTAMP; the beginning lies before all that is compared with it."""
+        return datetime(1000, 1, 1) if instant == BEGINNING else self.bound(instant)
+
+    def time_of(self, instant, bound):
+        """The time of an instant, as a bound is written."""
+        return self.moment(instant) if isinstance(bound, datetime) else as_ticks(instant)
+
     def instant_of(self, bound):
         """The instant of a bound of a window."""
         if not isinstance(bound, datetime):
             return bound
         return (bound - EPOCH) // timedelta(microseconds=self.tick_microseconds)
 
-    def source(self, item):
+    def source(self, item, timed):
         if isinstance(item, Table):
-            return Named(self.table(item), item.alias, item.columns)
-        left, right = self.source(item.left), self.source(item.right)
+            table = self.table(item)
+            named = Named(table, item.alias, item.columns)
+            if item.alias.lower() not in timed or not hasattr(table, "arrivals"):
+                return named
+            bound = (lambda ticks: ticks) if counts_ticks(table) else self.bound
+            return Timed(named, item.alias, bound)
+        left, right = self.source(item.left, timed), self.source(item.right, timed)
         if item.on is None:
             return Joined(item.kind, left, right, lambda environment: True, self.skip, self.spend)
         scope = Scope(left.columns + right.columns)
@@ -802,9 +1036,13 @@ class Database:
         keys = [compiler.on_row(column) for column in window.partition]
         parts = lambda row: tuple(key(row) for key in keys)  # noqa: E731
         arguments = (plan, window, where, parts, self.skip, self.spend)
-        if window.kind == "hop":
+        if window.kind == "until":
+            until = compiler.compile(window.until)
+            return self.judge(Until(until, self.time_of, *arguments))
+        if window.kind in ("hop", "session"):
             bound = (lambda ticks: ticks) if counts_ticks(plan) else self.bound
-            return self.judge(Hopping(bound, *arguments))
+            kind = Hopping if window.kind == "hop" else InSessions
+            return self.judge(kind(bound, *arguments))
         return self.judge(Windowed(*arguments))
 
     def table_source(self, item):
@@ -862,7 +1100,8 @@ def has_aggregate(expression):
     """Whether an aggregate function occurs, not looking into subqueries (they are no tuples)."""
     if not isinstance(expression, (tuple, list)):
         return False
-    return expression[:1] == ("aggregate",) or any(map(has_aggregate, expression))
+    is_one = expression[:1] in (("aggregate",), ("in_order",))
+    return is_one or any(map(has_aggregate, expression))
 
 
 def expand_stars(items, scope):
@@ -872,6 +1111,8 @@ def expand_stars(items, scope):
             yield expression, alias
             continue
         for position, (qualifier, name) in enumerate(scope.columns):
+            if name == TSTAMP:
+                continue
             if expression[1] is None or qualifier.lower() == expression[1].lower():
                 yield ("position", position, name), name
 
@@ -882,6 +1123,8 @@ class Compiler:
     def __init__(self, database, scope, subqueries, arguments=None):
         self.database, self.scope, self.subqueries = database, scope, subqueries
         self.arguments = arguments
+        self.compared = []
+        self.counts_ticks = False
 
     def on_row(self, expression):
         """A function of a bare row."""
@@ -899,11 +1142,28 @@ class Compiler:
         return lambda e: e.row[position]
 
     def column(self, qualifier, name):
+        if self.is_clock(qualifier, name):
+            in_ticks = name.lower() == "current_time" and self.counts_ticks
+            time = as_ticks if in_ticks else self.database.moment
+            return lambda e: time(e.instant)
         levels, position = self.scope.find(qualifier, name)
         if levels == 0:
             return lambda e: e.row[position]
         assert levels == 1, "correlated with more than the directly enclosing query"
         return lambda e: e.outer.row[position]
+
+    def is_clock(self, qualifier, name):
+        """Whether a name is that of the time."""
+        known = [own.lower() for _, own in self.scope.columns]
+        return qualifier is None and name.lower() in CLOCKS and name.lower() not in known
+
+    def names_clock(self, expression):
+        """Whether the time is named in an expression, subqueries aside."""
+        if not isinstance(expression, (tuple, list)):
+            return False
+        if list(expression[:2]) == ["column", None]:
+            return self.is_clock(None, expression[2])
+        return any(map(self.names_clock, expression))
 
     def binary(self, operation, left, right):
         left, right = self.compile(left), self.compile(right)
@@ -922,6 +1182,8 @@ class Compiler:
         return lambda e: sql.logical_not(operand(e))
 
     def compare(self, symbol, left, right):
+        if self.names_clock(left) or self.names_clock(right):
+            self.compared.append((self.compile(left), self.compile(right)))
         return self.binary(lambda x, y: sql.compare(symbol, x, y), left, right)
 
     def arithmetic(self, symbol, left, right):
@@ -951,6 +1213,8 @@ class Compiler:
         return lambda e: sql.cast(operand(e), type_name)
 
     def call(self, name, arguments):
+        if name == "tstamp":
+            return self.column(arguments[0][2], TSTAMP)
         arguments = [self.compile(argument) for argument in arguments]
         if name in ("coalesce", "ifnull"):
             return lambda e: next((v for a in arguments if (v := a(e)) is not None), None)
@@ -979,6 +1243,24 @@ class Compiler:
             values = [argument(member) for member in e.group]
             values = set(values) if distinct else values
             return sql.aggregate(name, values, fraction and fraction(e))
+
+        return value
+
+    def in_order(self, name, arguments, condition):
+        """An aggregate of the rows of a group in order: by time, number of arrival and values."""
+        *values, last = arguments
+        between = self.compile(last)(None) if name == "string_agg" else None
+        values = [self.compile(each) for each in (values if between is not None else arguments)]
+        needed = values[1:] if name in ("max_by", "min_by") else values
+        if condition is not None:
+            needed = [self.only_if(self.compile(condition), needed[0]), *needed[1:]]
+        self.arguments += [*values, *needed]
+
+        def value(e):
+            members = [m for m in e.group if all(each(m) is not None for each in needed)]
+            rows = [(m.arrival, tuple(each(m) for each in values)) for m in members]
+            rows.sort(key=lambda row: (row[0], sql.order_key(row[1])))
+            return sql.aggregate_in_order(name, [row for _, row in rows], between)
 
         return value
 
@@ -1011,7 +1293,7 @@ class Compiler:
 
         def value(e):
             found = rows(e)
-            assert len(found) == 1 or (self.database.skip and not found), "not a value"
+            assert len(found) <= 1, "not a value"
             return found[0][0] if found else None
 
         return value

@@ -25,6 +25,9 @@ AGGREGATES = (
     "count", "sum", "avg", "min", "max", "stddev", "variance", "percentile",
     "approx_count_distinct",
 )  # fmt: skip
+IN_ORDER = ("max_by", "min_by", "first", "last", "string_agg")
+OWN_AGGREGATES = set()
+"""Aggregates of the user that a test has."""
 RANKINGS = ("row_number", "rank", "dense_rank")
 TO_STREAM = ("istream", "dstream", "rstream")
 OUTRIGHT = ("relation", "stream")
@@ -46,7 +49,7 @@ RESERVED = frozenset(
 
 @dataclass
 class Window:
-    """``kind`` is range, rows or hop; a range without ``length`` is unbounded."""
+    """``kind`` is range, rows, hop, session or until; a range without ``length`` is unbounded."""
 
     kind: str
     length: int | None
@@ -54,6 +57,7 @@ class Window:
     partition: tuple = ()
     where: tuple | None = None
     offset: int = 0
+    until: tuple | None = None
 
 
 @dataclass
@@ -130,7 +134,7 @@ def own_name(expression):
 
 def without(expression, keys, missing):
     """An expression in a grouping set: keys that it lacks are NULL, except inside aggregates."""
-    if not isinstance(expression, tuple) or expression[:1] == ("aggregate",):
+    if not isinstance(expression, tuple) or expression[:1] in (("aggregate",), ("in_order",)):
         return expression
     if expression[:2] == ("call", "grouping"):
         bits = "".join(str(int(each not in keys)) for each in expression[2])
@@ -324,12 +328,48 @@ class Parser:
         return expression, descends, not descends
 
     def ranking(self, function):
-        """What stands behind OVER."""
-        self.expect("(", ")", "over", "(")
-        by = self.comma_list(self.expression) if self.accept("partition", "by") else []
-        order = self.order()
-        self.expect(")")
+        """A rank and what stands behind OVER."""
+        self.expect("(", ")")
+        _, by, order, _ = self.over()
         return ("ranking", function, by, order)
+
+    def over(self):
+        """OVER (PARTITION BY … ORDER BY … frame)."""
+        self.expect("over", "(")
+        by = self.comma_list(self.expression) if self.accept("partition", "by") else []
+        order = self.order() if self.peek() == "order" else []
+        frame = ("range", None, 0) if order else ("rows", None, None)
+        if self.peek() in ("rows", "range"):
+            frame = self.frame()
+        self.expect(")")
+        return ("over", by, order, frame)
+
+    def frame(self):
+        unit = self.peek()
+        self.position += 1
+        if not self.accept("between"):
+            return unit, self.frame_bound(), 0
+        start = self.frame_bound()
+        self.expect("and")
+        return unit, start, self.frame_bound()
+
+    def frame_bound(self):
+        """None: the end of the partition; negative: before the row."""
+        if self.accept("current", "row"):
+            return 0
+        if self.accept("unbounded"):
+            self.position += 1
+            return None
+        if self.accept("interval"):
+            amount = int(self.tokens[self.position][1].strip("'"))
+            self.position += 1
+            amount = timedelta(
+                microseconds=amount * UNIT_MICROSECONDS[self.peek().removesuffix("s")]
+            )
+            self.position += 1
+        else:
+            amount = self.integer()
+        return -amount if self.accept("preceding") or not self.accept("following") else amount
 
     def grouping_element(self):
         """The sets that one element of GROUP BY stands for."""
@@ -441,16 +481,23 @@ class Parser:
         return self.parenthesised(self.query) if self.peek() == "(" else self.name()
 
     def window_function(self):
-        """TUMBLE(TABLE S, DESCRIPTOR(t), length[, offset]), or HOP with the slide before that."""
+        """TUMBLE(TABLE S, DESCRIPTOR(t), length[, offset]), HOP with the slide before that, or
+        SESSION(TABLE S PARTITION BY a, b, DESCRIPTOR(t), gap)."""
         kind = self.name().lower()
         self.expect("(", "table")
-        source = self.name()
+        source, partition = self.name(), []
+        is_divided = self.accept("partition", "by")
+        while is_divided and self.peek(1) != "descriptor":
+            self.accept(",")
+            partition.append(self.primary())
         self.expect(",", "descriptor")
         self.parenthesised(self.name)
         lengths = []
         while self.accept(","):
             lengths.append(self.interval())
         self.expect(")")
+        if kind == "session":
+            return Table(source, source, Window(kind, *lengths, partition=tuple(partition)))
         slide = lengths.pop(0) if kind == "hop" else lengths[0]
         return Table(source, source, Window("hop", lengths[0], slide, offset=sum(lengths[1:])))
 
@@ -469,6 +516,8 @@ class Parser:
         window = self.window_size()
         window.partition = partition
         self.accept("preceding")
+        if window.kind == "session" and self.accept("partition", "by"):
+            window.partition = tuple(self.comma_list(self.primary))
         if self.accept("where"):
             window.where = self.expression()
         self.expect("]")
@@ -480,11 +529,13 @@ class Parser:
         unbounded = [("unbounded",), ("range", "unbounded"), ("rows", "unbounded")]
         if any(self.accept(*words) for words in unbounded):
             return Window("range", None)
+        if self.accept("until"):
+            return Window("until", None, until=self.expression())
         if self.peek() in ("tumble", "hop"):
             return self.hop()
         kind = self.peek()
         self.position += 1
-        measure = {"range": self.duration, "rows": self.integer}[kind]
+        measure = {"rows": self.integer}.get(kind, self.duration)
         window = Window(kind, measure())
         if self.accept("slide"):
             window.slide = measure()
@@ -653,7 +704,17 @@ class Parser:
         if self.peek() in RANKINGS and self.peek(1) == "(":
             return self.ranking(self.name().lower())
         if self.peek(1) == "(":
-            return self.call()
+            called = self.call()
+            if self.peek() != "over":
+                return called
+            _, by, order, frame = self.over()
+            if called[0] == "call":
+                return ("ranking", called[1], by, order, called[2], frame)
+            _, name, given, _, _, condition = called
+            if condition:
+                value = ("literal", True) if given is None else given
+                given = ("case", [(condition, value)], ("literal", None))
+            return ("ranking", name, by, order, [given], frame)
         name = self.name()
         return ("column", name, self.name()) if self.accept(".") else ("column", None, name)
 
@@ -684,6 +745,8 @@ class Parser:
             return self.aggregate(name)
         arguments = [] if self.peek() == ")" else self.comma_list(self.expression)
         self.expect(")")
+        if name in IN_ORDER or name in OWN_AGGREGATES:
+            return ("in_order", name, arguments, self.filter())
         return ("call", name, arguments)
 
     def aggregate(self, name):

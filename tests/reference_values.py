@@ -6,6 +6,7 @@ no value raises ``NoValueError``.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import operator
 import re
@@ -241,6 +242,36 @@ def truncated(unit, moment):
 
 
 # Functions that are NULL if an argument is NULL.
+def date_format(moment, pattern):
+    """A time as text; the patterns of tests quote nothing."""
+    if not isinstance(moment, datetime):
+        moment = datetime(moment.year, moment.month, moment.day)
+    fields = {
+        "yyyy": f"{moment.year:04}", "yy": f"{moment.year % 100:02}", "MM": moment.strftime("%m"),
+        "M": str(moment.month), "MMM": moment.strftime("%b"), "MMMM": moment.strftime("%B"),
+        "d": str(moment.day), "dd": f"{moment.day:02}", "E": moment.strftime("%a"),
+        "EEEE": moment.strftime("%A"), "H": str(moment.hour), "HH": f"{moment.hour:02}",
+        "h": str(moment.hour % 12 or 12), "hh": f"{moment.hour % 12 or 12:02}",
+        "a": "AM" if moment.hour < 12 else "PM", "m": str(moment.minute),
+        "mm": f"{moment.minute:02}", "s": str(moment.second), "ss": f"{moment.second:02}",
+    }  # fmt: skip
+    fraction = f"{moment.microsecond:06}"
+    return re.sub(r"([A-Za-z])\1*", lambda m: fields.get(m[0]) or fraction[: len(m[0])], pattern)
+
+
+def as_re2(pattern):
+    """A regular expression as RE2 takes it: classes are of ASCII, and $ is the end of the text."""
+    return re.compile(re.sub(r"\$$", r"\\Z", pattern), re.ASCII)
+
+
+def regexp_extract(text, pattern, group=None):
+    """A group of the first match: the first, if none is named, or all of it if there are none."""
+    found = as_re2(pattern).search(text)
+    if found is None:
+        return None
+    return found[min(1, len(found.groups())) if group is None else group] or ""
+
+
 STRICT = {
     "abs": lambda x: whole(abs(x)),
     "ceil": to_whole(math.ceil),
@@ -264,6 +295,9 @@ STRICT = {
     "left": lambda text, length: text[: max(length, 0)],
     "right": lambda text, length: text[-length:] if length > 0 else "",
     "strpos": lambda text, part: text.find(part) + 1,
+    "md5": lambda text: hashlib.md5(text.encode()).hexdigest(),
+    "sha1": lambda text: hashlib.sha1(text.encode()).hexdigest(),
+    "sha256": lambda text: hashlib.sha256(text.encode()).hexdigest(),
     "starts_with": str.startswith,
     "ends_with": str.endswith,
     "contains": operator.contains,
@@ -281,6 +315,10 @@ STRICT = {
     "date_sub": lambda d, days: d - timedelta(days=days),
     "datediff": lambda d, other: (d - other).days,
     "date_trunc": truncated,
+    "date_format": date_format,
+    "regexp_like": lambda text, pattern: as_re2(pattern).search(text) is not None,
+    "regexp_extract": regexp_extract,
+    "regexp_replace": lambda text, pattern, by: as_re2(pattern).sub(by, text),
 }
 
 
@@ -327,6 +365,24 @@ def aggregate(name, values, parameter=None):
     if name == "avg":
         return float(total / len(values))
     return deviation(name, values, total / len(values))
+
+
+OWN_AGGREGATES = {}
+"""What aggregates of the user mean, that a test has: functions of the rows of a group in order."""
+
+
+def aggregate_in_order(name, rows, between):
+    """An aggregate of rows of arguments that are in order."""
+    if not rows:
+        return None
+    if name in ("first", "last"):
+        return rows[0 if name == "first" else -1][0]
+    if name == "string_agg":
+        return between.join(text for (text,) in rows)
+    if name in OWN_AGGREGATES:
+        return OWN_AGGREGATES[name](rows)
+    best = (max if name == "max_by" else min)(by for _, by in rows)
+    return next(x for x, by in rows if by == best)
 
 
 def deviation(name, values, mean):

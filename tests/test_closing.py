@@ -102,6 +102,72 @@ def test_close_beside_a_callback_that_waits_says_so(caplog):
     assert "closed after 0.1 seconds while still at work: the loop" in caplog.text
 
 
+def beside(engine: Engine, callback) -> threading.Thread:
+    """Runs an engine in another thread, whose results are handed to a callback."""
+    engine.execute(SCRIPT + "CREATE QUERY q AS SELECT a FROM S;")
+    engine.subscribe("q", callback)
+    engine.push("S", [(1, 1), (2, 2)])
+    engine.advance("S", 5)
+    thread = threading.Thread(target=engine.run_until_idle, daemon=True)
+    thread.start()
+    return thread
+
+
+def test_close_waits_for_a_callback_of_another_thread():
+    engine = Engine()
+    began, is_waited_for, over = threading.Event(), threading.Event(), []
+
+    def callback(table: pa.Table) -> None:
+        began.set()
+        assert is_waited_for.wait(PATIENCE_SECONDS)
+        over.append(table.num_rows)
+
+    running = beside(engine, callback)
+    assert began.wait(PATIENCE_SECONDS)
+    rested = engine.deliveries._has_rested
+    wait_for = rested.wait_for
+
+    def waiting(is_so, seconds):
+        is_waited_for.set()
+        return wait_for(is_so, seconds)
+
+    rested.wait_for = waiting
+    engine.close(seconds=PATIENCE_SECONDS)
+    assert over == [2]
+    running.join(PATIENCE_SECONDS)
+
+
+def test_close_says_whose_callback_of_another_thread_is_not_over(caplog):
+    engine = Engine()
+    began, release = threading.Event(), threading.Event()
+
+    def callback(table: pa.Table) -> None:
+        began.set()
+        release.wait(PATIENCE_SECONDS)
+
+    running = beside(engine, callback)
+    assert began.wait(PATIENCE_SECONDS)
+    with caplog.at_level(logging.WARNING, "millpond"):
+        within(PATIENCE_SECONDS, lambda: engine.close(seconds=0.1))
+    release.set()
+    assert "while still at work: a callback of query q" in caplog.text
+    running.join(PATIENCE_SECONDS)
+
+
+def test_a_callback_of_another_thread_closes_the_engine(caplog):
+    engine = Engine()
+    closed = []
+
+    def callback(table: pa.Table) -> None:
+        engine.close(seconds=PATIENCE_SECONDS)
+        closed.append(engine.is_closed)
+
+    with caplog.at_level(logging.WARNING, "millpond"):
+        within(PATIENCE_SECONDS / 2, lambda: beside(engine, callback).join(PATIENCE_SECONDS))
+    assert closed == [True]
+    assert "still at work" not in caplog.text
+
+
 def test_close_beside_a_function_that_sleeps_says_whose(tmp_path, caplog):
     began, release = tmp_path / "began", tmp_path / "release"
 

@@ -210,7 +210,7 @@ def test_who_fails_and_begins_again_is_planned_again_after_a_restart(tmp_path):
         assert again.graph.describe() == plan
 
 
-SETS = 40
+SETS = 24
 """Others are for make fuzz."""
 
 

@@ -8,7 +8,7 @@ import shutil
 import pytest
 from typer.testing import CliRunner
 
-from millpond import Engine
+from millpond import Aggregate, Engine
 from millpond.cli.app import app
 from millpond.errors import DamageError, StateError
 from millpond.facade.repair import repair
@@ -56,9 +56,9 @@ def change(file, place):
 @pytest.mark.slow
 def test_damaged_stores_go_on_exactly_or_are_refused(tmp_path):
     said = []
-    tally = damage(150, 7, tmp_path, said.append)
+    tally = damage(90, 7, tmp_path, said.append)
     assert set(tally) <= set(GOOD), said
-    assert tally.total() == 150
+    assert tally.total() == 90
     assert min(tally["exact"], tally["refused"], tally["refused, repaired"]) > 5
 
 
@@ -382,3 +382,21 @@ def test_sinks_are_as_far_as_they_were_after_a_repair(tmp_path):
     after = (tmp_path / "named.csv").read_text()
     assert after.startswith(before)
     assert len(after) > len(before) > 0
+
+
+def test_a_state_that_functions_of_the_user_made_is_lost_and_the_rest_goes_on(tmp_path):
+    """They are not in the store, so it cannot be made anew."""
+    own = [("largest", Aggregate(int, max, int), ["INT"], "INT")]
+    with Engine(store=tmp_path / "store", functions=own) as engine:
+        engine.execute(STREAM + COUNT)
+        engine.execute("CREATE QUERY own AS RELATION SELECT largest(a) AS m FROM S [RANGE 5];")
+        engine.push("S", [(1, 1), (2, 2), (3, 1)])
+        engine.run_until_idle()
+    for file in (tmp_path / "store" / "state").iterdir():
+        file.unlink()
+    repair(tmp_path / "store")
+    with Engine(store=tmp_path / "store", functions=own) as engine:
+        assert [each.query for each in engine.failures()] == ["own"]
+        engine.push("S", [(4, 1)])
+        engine.finish()
+        assert engine.results("n").num_rows

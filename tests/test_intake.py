@@ -180,3 +180,15 @@ def test_a_change_before_the_promise_is_refused(relation):
 def test_a_change_that_makes_no_sense_is_refused(relation, change, message):
     with pytest.raises(InputError, match=message):
         relation.push_changes("R", [change])
+
+
+def test_a_row_that_is_no_number_can_be_removed():
+    with Engine() as engine:
+        engine.execute(
+            "CREATE RELATION R (k INT, d DOUBLE) FROM push(); CREATE QUERY q AS SELECT k, d FROM R;"
+        )
+        engine.push("R", [(1, float("nan")), (2, 0.5)])
+        engine.run_until_idle()
+        engine.execute("DELETE FROM R WHERE k = 1")
+        engine.run_until_idle()
+        assert engine.inputs.relation("R").content().column("c0").to_pylist() == [2]

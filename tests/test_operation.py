@@ -6,6 +6,7 @@ import pytest
 
 from millpond import Engine
 from millpond.errors import MillpondError, StateError
+from tests.patience import wait_until
 
 DELAYED = "CREATE STREAM S (t BIGINT, a INT) TIMESTAMP BY t DELAY 10;"
 COUNTS = "CREATE QUERY counts AS SELECT count(*) AS n FROM S [RANGE 5];"
@@ -86,18 +87,20 @@ def test_started_anew_the_background_reads_sources_again(engine, tmp_path):
     assert engine.result_count("q") >= 99
 
 
-def test_what_a_source_raises_is_raised_where_it_is_asked_for(engine, tmp_path):
+def test_what_a_source_raises_is_raised_where_it_is_asked_for_and_ends_the_background(tmp_path):
     path = tmp_path / "bad.csv"
     path.write_text("t,a\n1,1\n2,x\n")
+    engine = Engine()
     engine.execute(DELAYED + COUNTS)
     engine.start()
     with engine.held():
         engine.execute(numbers(path))
         with pytest.raises(MillpondError, match=r"bad\.csv"):
             engine.run_sources()
-    assert engine.operation.is_started
+    wait_until(lambda: not engine.operation.is_started)  # it is read again as long as it is there
     engine.push("S", [{"t": 1, "a": 1}])
-    engine.run_until_idle()
+    with pytest.raises(MillpondError, match=r"bad\.csv"):
+        engine.close()
 
 
 def test_who_waits_does_the_rest_when_the_background_is_stopped(engine):

@@ -13,8 +13,17 @@ CREATE QUERY best AS SELECT * FROM
   (SELECT k, v, ROW_NUMBER() OVER (PARTITION BY k ORDER BY v) AS n FROM S) T WHERE n <= 2;
 CREATE QUERY windows AS SELECT window_end, k, sum(v) AS s FROM S [HOP 4 SLIDE 3]
   GROUP BY window_end, k EMIT FINAL;
+CREATE QUERY sessions AS SELECT v, window_start, window_end, count(*) AS n
+  FROM S [SESSION 3 PARTITION BY v] GROUP BY v, window_start, window_end;
+CREATE QUERY so_far AS SELECT k, sum(v) OVER (PARTITION BY k ORDER BY t) AS s,
+  max(v) OVER (ORDER BY t RANGE 2 PRECEDING) AS m FROM S;
+CREATE QUERY told AS SELECT k, max_by(v, t), last(v), string_agg(CAST(v AS STRING), ',')
+  FROM S [RANGE 6] GROUP BY k;
+CREATE QUERY in_sessions AS RELATION SELECT * FROM S [SESSION 3 PARTITION BY v];
+CREATE QUERY ended AS SELECT v, window_start, count(*) AS n
+  FROM S [SESSION 3 PARTITION BY v] GROUP BY v, window_start, window_end EMIT FINAL;
 """
-QUERIES = ("top", "best", "windows")
+QUERIES = ("top", "best", "windows", "sessions", "so_far", "told", "in_sessions", "ended")
 
 
 def answers(store: Path | None, restarts: bool) -> dict[str, list[dict[str, object]]]:

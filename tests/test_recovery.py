@@ -431,3 +431,28 @@ def test_a_query_that_was_restarted_reads_its_relation_after_a_death(reopened):
     engine.push("S", [(7, 1), (12, 1)])
     engine.run_until_idle()
     assert [row["n"] for row in engine.results("j", "rows")][:1] == [1500000000]
+
+
+@pytest.mark.parametrize("window", ["", " [RANGE 20]"])
+def test_many_small_pages_that_one_step_reads(reopened, window):
+    engine = reopened()
+    stream = "CREATE STREAM S (t BIGINT, a INT) TIMESTAMP BY t;"
+    script = f"{stream} CREATE QUERY q AS SELECT a FROM S{window}"
+    engine.execute(script)
+    for t in range(1, 101):
+        engine.push("S", [(t, t)])
+    engine.run_until_idle()
+    before = engine.results("q").to_pylist()
+    merged = engine.inputs.queues["stream:s"].pages
+    engine = reopened()
+    assert engine.results("q").to_pylist() == before
+    assert [page.names for page in engine.inputs.queues["stream:s"].pages] == [
+        page.names for page in merged
+    ]
+    engine.push("S", [(t, t) for t in range(101, 131)])
+    engine.run_until_idle()
+    with Engine() as other:
+        other.execute(script)
+        other.push("S", [(t, t) for t in range(1, 131)])
+        other.run_until_idle()
+        assert other.results("q").to_pylist() == engine.results("q").to_pylist()

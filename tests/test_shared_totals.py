@@ -157,7 +157,7 @@ def test_what_was_chosen_is_chosen_again_after_a_restart(tmp_path, shortens):
         assert [again.results(f"q{each}").to_pylist() for each in (6, 12)] == expected
 
 
-SETS = 24
+SETS = 16
 """More of them take longer, and have found nothing else."""
 
 

@@ -12,7 +12,7 @@ import threading
 import pytest
 
 from millpond import Engine
-from millpond.errors import CqlError, StateError, StoreError
+from millpond.errors import CqlError, MillpondError, StateError, StoreError
 from millpond.storage import store as store_module
 from millpond.storage.log import CommitLog
 from millpond.storage.store import Store
@@ -355,3 +355,13 @@ def test_a_push_that_is_refused_does_not_use_its_key(two):
         two.push("S", [(1,)], key="k")
     two.push("S", [(1,)], key="k")
     assert arrived(two)["s"] == 1
+
+
+@pytest.mark.parametrize("address", ["s3://bucket/millpond", "hdfs://host/there", "gs://b"])
+def test_an_object_store_is_refused_and_nothing_is_made(address, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(StateError, match="are no directories; name a directory"):
+        Engine(store=address)
+    with Engine() as engine, pytest.raises(MillpondError, match="are no directories"):
+        engine.execute(f"SET store = '{address}'")
+    assert not list(tmp_path.iterdir())

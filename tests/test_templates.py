@@ -71,7 +71,7 @@ def test_a_text_with_other_constants_has_the_shape_that_rewriting_gives(text):
         compare(templates, engine.catalog, [text, *others])
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(16))
 def test_random_queries_with_other_constants_have_the_shapes_that_rewriting_gives(seed):
     rng, templates = random.Random(seed), Templates()
     case = random_case(rng, 3)

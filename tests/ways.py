@@ -75,6 +75,7 @@ class Way:
             settings |= {"processors": self.processors, "driver_rows": self.driver_rows}
             settings |= {"linear": self.linear, "budget": self.budget, "sharing": self.sharing}
             settings |= {"validate": "on", "residents": self.residents}
+            settings |= {"overload": "approximate", "latency": "1 hour"}  # which changes nothing
             directory = None if self.store == "memory" else tempfile.mkdtemp(prefix="millpond-test")
 
             def make():

@@ -258,13 +258,17 @@ def bundle(
         Path, typer.Option("--out", metavar="FILE.zip", help="the file to write")
     ] = Path("millpond-bundle.zip"),
     port: Annotated[int, typer.Option(min=1, max=65_535, help="the port to look at")] = 8080,
+    store: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="what a store says too, if its server is no more"),
+    ] = None,
 ) -> None:
     """Write what a report of a fault needs into one file: no data, no secrets."""
     with remote.server() as engine:
-        missing = write_bundle(file, engine, Settings(), port)
-        typer.echo(f"{file} has settings, plans, statistics and the last log lines, no rows")
-        for line in missing:
-            typer.echo(f"without {line}", err=True)
+        made = write_bundle(file, engine, settings_of(None, None, store), port)
+        typer.echo(f"{file} has {', '.join(made.there)}; no rows")
+        for reason, names in made.missing.items():
+            typer.echo(f"without {', '.join(names)}: {reason}", err=True)
 
 
 HostName = Annotated[str, typer.Option(help="the address to listen at")]

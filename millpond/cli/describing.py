@@ -10,6 +10,7 @@ from millpond.catalog import (
     kind_of,
 )
 from millpond.schema import Schema
+from millpond.settings import format_duration
 
 
 def list_entries(catalog: Catalog) -> str:
@@ -42,14 +43,22 @@ def _details(entry: Entry) -> list[str]:
     if isinstance(entry, StreamEntry):
         return _stream_details(entry)
     if isinstance(entry, RelationEntry):
-        key = ", ".join(entry.schema[position].name for position in entry.key)
         changes = ["with changes"] if entry.has_changes else []
-        return [*([f"PRIMARY KEY ({key})"] if key else []), f"FROM {entry.source}", *changes]
+        return [*_key(entry), f"FROM {entry.source}", *changes]
     if isinstance(entry, ViewEntry):
         return str(entry.plan).splitlines()
     sink = [f"INTO {entry.sink}"] if entry.sink else []
     state = "active" if entry.active else "inactive"
-    return [f"weight {entry.weight:g}, {state}", *entry.text.strip().splitlines(), *sink]
+    tolerates = [] if entry.tolerates is None else [str(entry.tolerates)]
+    reduced = [f"REDUCED TO ({', '.join(entry.reduced)})"] if entry.reduced else []
+    words = entry.text.strip().splitlines()
+    return [f"weight {entry.weight:g}, {state}", *tolerates, *reduced, *words, *sink]
+
+
+def _key(entry: RelationEntry) -> list[str]:
+    key = ", ".join(entry.schema[position].name for position in entry.key)
+    policy = {"ignore": " NOT ENFORCED", "replace": " ON CONFLICT REPLACE"}
+    return [f"PRIMARY KEY ({key}){policy.get(entry.on_conflict, '')}"] if key else []
 
 
 def _stream_details(entry: StreamEntry) -> list[str]:
@@ -59,6 +68,8 @@ def _stream_details(entry: StreamEntry) -> list[str]:
         else f"TIMESTAMP BY {entry.schema[entry.timestamp_column].name}"
     )
     delay = [f"DELAY {entry.delay_ticks} ticks"] if entry.delay_ticks else []
+    if entry.idle_microseconds:
+        delay.append(f"IDLE AFTER {format_duration(entry.idle_microseconds)}")
     letters = "SKIP" if entry.dead_letters is None else f"INTO {entry.dead_letters}"
     policy = [f"ON BAD ROW {letters}"] if entry.skips_bad_rows else []
     constraints = [
@@ -67,4 +78,13 @@ def _stream_details(entry: StreamEntry) -> list[str]:
         f"{each.on_violation.upper()}"
         for each in entry.constraints
     ]
-    return [time, *delay, *constraints, f"FROM {entry.source}", *policy]
+    kept = [f"KEEP {entry.kept_percent:g} PERCENT"] if entry.kept_percent != 100 else []
+    promises = [*constraints, *_punctuated(entry), *kept]
+    return [time, *delay, *promises, f"FROM {entry.source}", *policy]
+
+
+def _punctuated(entry: StreamEntry) -> list[str]:
+    if entry.punctuation_column is None:
+        return []
+    column, policy = entry.schema[entry.punctuation_column].name, entry.punctuations_violated
+    return [f"PUNCTUATED BY ({column}) ON VIOLATION {policy.upper()}"]

@@ -21,6 +21,10 @@ from millpond.errors import MillpondError
 from millpond.facade.engine import Engine
 from millpond.settings import Settings
 from millpond.spark.java import find_java
+from millpond.storage.formats import FORMAT, OLDEST
+from millpond.storage.log import beginning_of
+from millpond.storage.mark import LOG
+from millpond.storage.store import MEMORY
 
 GOOD, WARNING, BAD = "well", "look", "bad"
 
@@ -55,6 +59,7 @@ def findings(settings: Settings, port: int, starts_spark: bool) -> Iterator[Find
     yield _memory(settings)
     yield _room("/dev/shm", Path("/dev/shm"), LEAST_SHARED_BYTES)  # noqa: S108
     yield _room("disk", _place(settings), LEAST_DISK_BYTES)
+    yield from _store(settings)
     yield _files()
     yield _port(port)
     yield _clock(settings)
@@ -106,6 +111,25 @@ def _place(settings: Settings) -> Path:
     """Where a store would be: in its directory, or in the nearest one above that is there."""
     place = Path.cwd() if settings.store == "memory" else Path(settings.store).absolute()
     return next(each for each in (place, *place.parents) if each.exists())
+
+
+def _store(settings: Settings) -> Iterator[Finding]:
+    """In which format a store is that is there, and who wrote it."""
+    place = Path(settings.store)
+    if settings.store == MEMORY or not (place / LOG).is_file():
+        return
+    try:
+        found = beginning_of(place / LOG)
+    except MillpondError as error:
+        yield Finding("store", BAD, str(error), f"millpond store check {settings.store}")
+        return
+    if found.format == FORMAT:
+        yield Finding("store", GOOD, str(found))
+    elif OLDEST <= found.format < FORMAT:
+        yield Finding("store", WARNING, str(found), f"millpond store upgrade {settings.store}")
+    else:
+        way_out = "open it with the version that wrote it, or name another store"
+        yield Finding("store", BAD, f"{found}; this version reads format {FORMAT}", way_out)
 
 
 def _room(what: str, place: Path, least: int) -> Finding:

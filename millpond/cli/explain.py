@@ -27,7 +27,8 @@ def explain_text(statement: Statement, query: QueryEntry, stage: str) -> str:
     if stage == "syntax":
         return syntax_tree(statement.text)
     plan = str(query.plan) if stage == "logical" else _graph(query).describe()
-    return "\n".join([plan, *(f"warning: {each.message}" for each in query.warnings)])
+    reduced = [f"reduced: {each}" for each in query.reduced]
+    return "\n".join([plan, *reduced, *(f"warning: {each.message}" for each in query.warnings)])
 
 
 def explain_json(statement: Statement, query: QueryEntry, stage: str) -> dict[str, Any]:

@@ -31,7 +31,7 @@ def warn_of_silence(engine: Engine, has_answers: bool) -> None:
 
 
 def warn_of_late_tuples(engine: Engine) -> None:
-    """Says how many tuples came too late to count, or broke a constraint, if any."""
+    """Says how many tuples came too late, broke a constraint or contradicted a punctuation."""
     for intake in engine.inputs.streams.values():
         if intake.late_count:
             _say(
@@ -42,8 +42,8 @@ def warn_of_late_tuples(engine: Engine) -> None:
         if intake.violating_count:
             _say(
                 f"warning: stream {intake.entry.name}: {intake.violating_count} tuples broke a "
-                "constraint and were left out; SHOW CONSTRAINTS says which, and how far it would "
-                "have to go"
+                "constraint or contradicted a punctuation and were left out; SHOW CONSTRAINTS says "
+                "which, and how far it would have to go, and SHOW PUNCTUATIONS"
             )
 
 

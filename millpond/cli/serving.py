@@ -14,6 +14,7 @@ import httpx
 
 from millpond.cli.faults import Script, warn
 from millpond.demo import live, text
+from millpond.demo.side_by_side import OnDemand
 from millpond.errors import InputError
 from millpond.server.limits import Limits
 from millpond.server.logs import FORMS, LEVELS
@@ -92,16 +93,19 @@ def demonstrate(options: ServeOptions, as_text: bool | None, opens: bool = True)
     options = replace(options, port=_free_port(options), log_form="text", log_level="warning")
     service = make_service(Settings(), options)
     traffic = live.Traffic(service.engine)
-    service.burst = traffic.burst
+    comparing = OnDemand()
+    service.burst, service.comparing = traffic.burst, comparing
     try:
         service.engine.execute(live.SCRIPT, name="demo")
         server = make_server(service, options, owns_process=True)
         _say(f"Millpond is at {address(options)} (Ctrl-C ends it)")
+        _say("Charts has one burst under FIFO and Chain, side by side; so has `demo --text`")
         traffic.start()
         if opens and has_browser():
             _later(lambda: webbrowser.open(address(options)), address(options))
         server.run()
     finally:
+        comparing.close()
         traffic.close()
         service.engine.close()
 

@@ -30,6 +30,7 @@ from millpond.cql.statements import (
     Drop,
     Explain,
     Insert,
+    Punctuate,
     SetOption,
     Show,
     Statement,
@@ -164,6 +165,8 @@ class Shell:
                 self._typed.forget(action.name)
             case SetOption() if action.key != "store":
                 self._typed.declare(text)
+            case Punctuate():
+                self._typed.feed(action.stream, lambda engine: _execute_again(engine, text))
             case Insert() | Delete() | Update():
                 self._typed.feed(action.relation, lambda engine: _execute_again(engine, text))
 

@@ -1,4 +1,4 @@
-"""`millpond store`: looks whether a store is sound, and repairs it."""
+"""`millpond store`: looks whether a store is sound, repairs it, brings it to a new format."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,12 +7,13 @@ import typer
 
 from millpond.cli.faults import report
 from millpond.facade.repair import repair
+from millpond.facade.upgrade import upgrade
 from millpond.storage.soundness import check, held
 
 EXIT_DAMAGED = 1
 
 store = typer.Typer(
-    help="Check a store directory, and repair it. No engine may have it open.",
+    help="Check, repair or upgrade a store directory. No engine may have it open.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -49,6 +50,21 @@ def repair_store(directory: Directory) -> None:
     """
     try:
         told = repair(directory)
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001, the last door before the user
+        raise typer.Exit(report(error)) from None
+    for line in told:
+        typer.echo(line)
+
+
+@store.command("upgrade")
+def upgrade_store(directory: Directory) -> None:
+    """Convert a store of an earlier version of Millpond to the format of this one.
+
+    The store as it was is kept in a folder of its set_aside. If it cannot be converted, which is
+    tried on that copy, nothing is changed.
+    """
+    try:
+        told = upgrade(directory)
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001, the last door before the user
         raise typer.Exit(report(error)) from None
     for line in told:

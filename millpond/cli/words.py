@@ -15,6 +15,7 @@ from millpond.cql.statements import (
     Drop,
     Insert,
     Leave,
+    Punctuate,
     SetOption,
     Update,
 )
@@ -22,6 +23,8 @@ from millpond.facade.engine import Engine
 from millpond.identities import InputId, StreamId
 from millpond.intake.intake import END
 from millpond.schema import BEGINNING, Type
+
+CHANGED_K = "SHOW CONSTRAINTS says from when on all that adheres to it is taken"
 
 
 def words_for(action: Action, engine: Engine) -> str:
@@ -37,17 +40,27 @@ def words_for(action: Action, engine: Engine) -> str:
         case Insert():
             count = len(action.rows)
             return fed(engine, action.relation, count)
+        case Punctuate():
+            return f"nothing follows in {action.stream} that is like that"
         case Delete() | Update():
             return f"relation {action.relation} changed"
         case AlterQuery():
             entry = engine.query_entry(action.name)
             state = "active" if entry.active else "inactive"
             policy = f", on error {entry.on_error}" if action.on_error else ""
-            return f"query {entry.name} is {state}, weight {entry.weight:g}{policy}"
+            tolerates = f", {entry.tolerates}" if action.tolerates else ""
+            return f"query {entry.name} is {state}, weight {entry.weight:g}{policy}{tolerates}"
+        case AlterStream(kept_percent=float() as kept):
+            return f"stream {action.name} keeps {kept:g} percent for queries that tolerate it"
         case AlterStream(adds=Constraint(name)):
             return f"stream {action.name} has constraint {name}"
+        case AlterStream(alters=Constraint(name)):
+            return f"stream {action.name} has constraint {name} within another k; " + CHANGED_K
         case AlterStream(drops=str() as name):
             return f"stream {action.name} has constraint {name} no more"
+        case AlterStream(idle_microseconds=int()):
+            idle = engine.entities().get("stream", action.name).get("idle_after")
+            return f"stream {action.name} is idle after {idle}"
         case AlterStream():
             delay = engine.entities().get("stream", action.name).get("delay")
             return f"stream {action.name} has delay {delay}"

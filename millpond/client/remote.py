@@ -124,6 +124,18 @@ class RemoteEngine:
         path = f"/api/streams/{quote(name, safe='')}/advance"
         self._transport.ask("POST", path, {"time": time})
 
+    def punctuate(
+        self,
+        stream: str,
+        where: str,
+        parameters: Mapping[str, Any] | None = None,
+        on_violation: str = "stop",
+    ) -> None:
+        """A punctuation: promises that no tuple that comes later matches ``where``."""
+        where = with_parameters(where, parameters or {})
+        path = f"/api/streams/{quote(stream, safe='')}/punctuate"
+        self._transport.ask("POST", path, {"where": where, "on_violation": on_violation})
+
     def late(self, stream: str) -> pa.Table:
         """The last tuples of a stream that came too late, as they came."""
         return _table(self._transport.ask("GET", f"/api/streams/{quote(stream, safe='')}/late"))

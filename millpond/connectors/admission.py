@@ -6,7 +6,7 @@ where the tuples are.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,8 +21,13 @@ from millpond.schema import BEGINNING, Schema
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
-Breaks = Callable[[pa.Table, Ints], Bools]
-"""Which tuples break a constraint, of those that are not late, with their times."""
+Breaks = Callable[[pa.Table, Ints, Ints], Bools]
+"""Which tuples break a constraint, of those that are not late, with their times and their places
+among all that came."""
+
+
+Promised = Sequence[tuple[int, int]]
+"""What is promised among tuples: how many come before, and the time that is over behind them."""
 
 
 def stream_page_schema(schema: Schema) -> pa.Schema:
@@ -42,20 +47,28 @@ class Admission:
     arrived: int
     heartbeat: int
 
-    def admit(self, table: pa.Table, now: int, breaks: Breaks | None = None) -> Admitted:
+    def admit(
+        self,
+        table: pa.Table,
+        now: int,
+        breaks: Breaks | None = None,
+        promises: Promised = (),
+    ) -> Admitted:
         """Gives tuples, in order of arrival, times and sequence numbers; ``now`` is in ticks.
 
         Those that ``breaks`` says are no part of the stream, but their times are seen.
         """
         times = self._times(table, now)
-        late = self._lateness(times)
+        late = self._lateness(times, promises)
         aside = table.filter(pa.array(late)) if late.any() else None
         if aside is not None:
             table, times = table.filter(pa.array(~late)), times[~late]
         if len(times) == 0:
             return Admitted(None, aside, self.largest, self.arrived, self.heartbeat)
         largest = max(int(times.max()), BEGINNING if self.largest is None else self.largest)
-        broken = np.zeros(len(times), np.bool_) if breaks is None else breaks(table, times)
+        broken = np.zeros(len(times), np.bool_)
+        if breaks is not None:
+            broken = breaks(table, times, np.flatnonzero(~late))
         if broken.any():
             table, times = table.filter(pa.array(~broken)), times[~broken]
         page = self._page(table, times) if len(times) else None
@@ -84,11 +97,14 @@ class Admission:
         where = row_position(f"stream {self.entry.name}")
         return times_of(column, name, self.tick_microseconds, where)
 
-    def _lateness(self, times: Ints) -> Bools:
+    def _lateness(self, times: Ints, promises: Promised) -> Bools:
         """Later than the delay allows, or at or before what was promised."""
         first = BEGINNING if self.largest is None else self.largest
         before = np.maximum.accumulate(np.append(first, times))[:-1]
-        return np.asarray((times < before - self.entry.delay_ticks) | (times <= self.heartbeat))
+        promised = np.full(len(times), self.heartbeat, dtype=np.int64)
+        for place, time in promises:
+            np.maximum(promised[place:], time, out=promised[place:])
+        return np.asarray((times < before - self.entry.delay_ticks) | (times <= promised))
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import pyarrow as pa
 
@@ -67,6 +67,14 @@ class Blocks:
             if block is None:
                 return
             yield block
+
+    def again(self) -> Self:
+        """The same files from their beginning, as they are now."""
+        try:
+            return type(self)(self._files, self._end_of_records)
+        except OSError as error:
+            name = display_name(Path(error.filename)) if error.filename else "a file"
+            raise InputError(f"{name}: {error.strerror}") from None
 
     def put_back(self, block: Block) -> None:
         """The block comes again, for a reader that understands it better."""

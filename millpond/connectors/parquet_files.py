@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from millpond.connectors.arrow import RowPosition, conform, positions
 from millpond.connectors.bad_rows import BadRow, salvaged
 from millpond.connectors.files import display_name
+from millpond.connectors.forcing import force_files, force_names
 from millpond.connectors.locations import STDIN, identity
 from millpond.connectors.rows import row_position
 from millpond.connectors.sinks import Results, file_of, flag, flat
@@ -67,6 +68,7 @@ class ParquetSource:
 
     def pages(self) -> Iterator[pa.Table | SourcePage]:
         """The rows of one file after the other."""
+        self._done_rows = 0
         self._total_rows = sum(_opened(file).metadata.num_rows for file in self._files)
         schema, page_rows = self._declaration.schema, self._declaration.settings.page_rows
         if self._declaration.skips_bad_rows:
@@ -146,6 +148,9 @@ class ParquetSink:
         self._directory.mkdir(parents=True, exist_ok=True)
         kept = int(parts[-1].name[5:11]) + 1 if append and parts else 0
         self._next = kept if results.resume is None else results.resume
+        self._first_loose = 0
+        """From this number on files may be with the system and not on the disk."""
+        self._is_named = False
         for part in parts:
             if int(part.name[5:11]) >= self._next:
                 part.unlink()
@@ -184,6 +189,17 @@ class ParquetSink:
             with suppress(OSError):
                 unfinished.unlink()
             raise
+
+    def force(self) -> None:
+        """Forces the files written since the last time onto the disk."""
+        if not self._is_named:
+            force_names(self._directory)
+        loose = (self._part(number) for number in range(self._first_loose, self._next))
+        force_files(part for part in loose if part.exists())  # somebody may have taken it away
+        self._first_loose, self._is_named = self._next, True
+
+    def _part(self, number: int) -> Path:
+        return self._directory / f"part-{number:06d}.parquet"
 
     def close(self) -> None:
         """Nothing is left to do."""

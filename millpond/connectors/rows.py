@@ -110,10 +110,10 @@ def _from_mapping(
 ) -> tuple[Any, ...]:
     row = _with_declared_names(row, schema, where, index)
     if not lenient:
+        _refuse_unknown(row, schema, where, index)
         missing = [name for name in schema.names if name not in row]
         if missing:
             raise InputError(f"{where(index)}: no value for column {', '.join(missing)}")
-        _refuse_unknown(row, schema, where, index)
     return tuple(row.get(name) for name in schema.names)
 
 

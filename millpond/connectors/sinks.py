@@ -3,7 +3,7 @@
 import errno
 import os
 import select
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from io import FileIO
@@ -13,6 +13,7 @@ from typing import Any, Protocol, cast
 import pyarrow as pa
 
 from millpond.connectors.claims import Claims
+from millpond.connectors.forcing import force_names, force_open
 from millpond.connectors.locations import STDIN, identity, located
 from millpond.connectors.secrets import Secret, hiding, revealed
 from millpond.errors import OutputError
@@ -47,7 +48,8 @@ class Sink(Protocol):
     it contains; opened with a mark as ``Results.resume`` it forgets what it has beyond it. One that
     cannot forget has ``write_numbered(table, number)``, which is called in place of ``write``: a
     number that it has already, by a transaction of its own, it passes over. A sink without
-    ``mark`` is not for stores that last.
+    ``mark`` is not for stores that last. ``force()``, where there is one, has what was written
+    outlive a loss of power.
     """
 
     def write(self, table: pa.Table) -> None:
@@ -108,6 +110,8 @@ class NamedSink:
     def __init__(self, sink: Sink, query: str, place: str, secrets: Sequence[Secret] = ()) -> None:
         self._sink, self._query, self._place, self._secrets = sink, query, place, secrets
         self._has_failed = False
+        self.forces: Callable[[], bool] = lambda: False
+        """Whether what a mark says has to outlive a loss of power."""
 
     def write(self, table: pa.Table, number: int = 0) -> None:
         """Adds the results of a number."""
@@ -121,6 +125,8 @@ class NamedSink:
 
     def mark(self) -> Any:
         """What the sink contains, for ``Results.resume`` of a later run; None if it cannot say."""
+        if self.forces():
+            self.force()
         mark = getattr(self._sink, "mark", None)
         return None if mark is None else mark()
 
@@ -136,6 +142,13 @@ class NamedSink:
         """The file of ``next_part`` is written."""
         with self._naming():
             getattr(self._sink, "has_part")()  # noqa: B009 (not every sink has it)
+
+    def force(self) -> None:
+        """Forces what is written onto the disk, if the sink is of files."""
+        force = getattr(self._sink, "force", None)
+        if force is not None:
+            with self._naming():
+                force()
 
     def give_up(self) -> None:
         """Waits no more for whoever reads what is written, where somebody does."""
@@ -191,6 +204,7 @@ class TextSink:
         path.parent.mkdir(parents=True, exist_ok=True)
         goes_on = append or results.resume is not None
         self._file = _opened(results.query, path, "ab" if goes_on else "wb")
+        self._path, self._is_named = path, False
         self._is_given_up = False
         if results.resume is not None:
             self._cut_back(path, results.resume)
@@ -239,6 +253,13 @@ class TextSink:
     def give_up(self) -> None:
         """Waits no more for the reader of a pipe."""
         self._is_given_up = True
+
+    def force(self) -> None:
+        """Forces what is written, and the name of the file, onto the disk."""
+        force_open(self._file.fileno())
+        if not self._is_named:
+            force_names(self._path)
+            self._is_named = True
 
     def close(self) -> None:
         """Closes the file."""

@@ -134,8 +134,8 @@ class OpenPages:
     rows: int = 0
     bad: int = 0
     position: Any = None
-    has_failed: bool = False
-    """Whether the source has raised an error, and yields nothing any more."""
+    error: BaseException | None = None
+    """What the source has raised: these pages yield nothing any more."""
 
     @staticmethod
     def of(source: Source, taken: Taken) -> OpenPages:
@@ -149,14 +149,21 @@ class OpenPages:
 
     def behind(self, rows: int, bad: int = 0) -> SourcePage | None:
         """The next page behind so many rows, which others may have read; None at the end."""
-        if self.has_failed and hasattr(self.source, "pages_from"):
-            again = OpenPages.of(self.source, Taken(self.rows, self.bad, self.position))
-            self.pages, self.has_failed = again.pages, False
+        if self.error is not None:
+            self._open_again(self.error)
         try:
             return self._behind(rows, bad)
-        except BaseException:
-            self.has_failed = True
+        except BaseException as error:
+            self.error = error
             raise
+
+    def _open_again(self, error: BaseException) -> None:
+        """Reads on after an error; what cannot be read again, as a pipe, has not ended by it, but
+        raises it each time."""
+        if is_live(self.source) and not hasattr(self.source, "pages_from"):
+            raise error
+        again = OpenPages.of(self.source, Taken(self.rows, self.bad, self.position))
+        self.pages, self.rows, self.bad, self.error = again.pages, again.rows, again.bad, None
 
     def _behind(self, rows: int, bad: int) -> SourcePage | None:
         for each in self.pages:

@@ -45,6 +45,8 @@ class TextFiles:
 
     def pages(self) -> Iterator[pa.Table | SourcePage]:
         """The rows, in pages; of a pipe those that have come, without waiting for more."""
+        if not self._blocks.is_live:
+            self._blocks = self._blocks.again()
         page_rows = self._declaration.settings.page_rows
         if self._declaration.skips_bad_rows:
             return self._salvaged_pages(page_rows)

@@ -8,7 +8,7 @@ expressions of a node were in the script; nodes are equal whatever it says.
 
 from dataclasses import dataclass, field
 
-from millpond.cql.expressions import AggregateCall, Column, Expression, SortKey
+from millpond.cql.expressions import AggregateCall, Column, Expression, Frame, SortKey
 from millpond.cql.kept import kept
 from millpond.cql.node import Node
 from millpond.cql.written import Written
@@ -109,7 +109,7 @@ class WithTime(_Unary):
 
     @kept
     def schema(self) -> Schema:
-        own = [Field("time", _time_type(self)), Field("number", Type.BIGINT)]
+        own = [Field("time", _time_type(self.tick_microseconds)), Field("number", Type.BIGINT)]
         return Schema((*self.input.schema.fields, *own[: 1 + self.is_numbered]))
 
     def label(self) -> str:
@@ -167,8 +167,7 @@ class HopWindow(_Window):
 
     @kept
     def schema(self) -> Schema:
-        own = tuple(Field(name, _time_type(self)) for name in WINDOW_BOUNDS)
-        return Schema((*self.input.schema.fields, *own))
+        return Schema((*self.input.schema.fields, *window_bounds(self.tick_microseconds)))
 
     def label(self) -> str:
         is_tumble = self.length_ticks == self.slide_ticks
@@ -178,12 +177,69 @@ class HopWindow(_Window):
         return f"Window {kind} {self.length_ticks}{slide}{offset}"
 
 
-def _time_type(node: WithTime | HopWindow) -> Type:
-    return Type.BIGINT if node.tick_microseconds is None else Type.TIMESTAMP
+@dataclass(frozen=True, eq=False, repr=False)
+class UntilWindow(_Window):
+    """The elements of a stream from their times on, each ``until`` the time is what it says; see
+    ``TimeFilter``."""
+
+    until: Expression
+    units_a_tick: int
+    written: Written | None = field(default=None, compare=False)
+
+    def label(self) -> str:
+        return f"Window UNTIL {self.until}"
+
+
+TELLINGS = ("running", "own", "final")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SessionWindow(_Window):
+    """Elements of a partition that come less than ``gap_ticks`` after one another; the begin of
+    their session and its end, a gap after the last of them, are the last columns.
+
+    An element is there from its time until its session ends. ``told`` is which end is told, and
+    when: that of the session as it is at each instant (``running``); that which the session would
+    have without later elements, in which nothing changes (``own``); or that of sessions that are
+    over, at the instant of their end alone (``final``).
+    """
+
+    gap_ticks: int
+    partition: tuple[Column, ...] = ()
+    tick_microseconds: int | None = None
+    told: str = "running"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _require(self.gap_ticks > 0, "a session without a gap")
+        _require(self.told in TELLINGS, f"sessions told as {self.told}")
+
+    @kept
+    def schema(self) -> Schema:
+        return Schema((*self.input.schema.fields, *window_bounds(self.tick_microseconds)))
+
+    def label(self) -> str:
+        return f"Window {session_label(self.gap_ticks, self.partition, self.told)}"
+
+
+def session_label(gap_ticks: int, partition: tuple[Column, ...], told: str) -> str:
+    """Which sessions there are, and what is told of them."""
+    by = f" PARTITION BY {', '.join(map(str, partition))}" if partition else ""
+    how = {"running": "", "own": ", ends of elements", "final": ", at their ends"}[told]
+    return f"SESSION {gap_ticks}{by}{how}"
+
+
+def _time_type(tick_microseconds: int | None) -> Type:
+    return Type.BIGINT if tick_microseconds is None else Type.TIMESTAMP
 
 
 WINDOW_BOUNDS = ("window_start", "window_end")
-"""The columns that TUMBLE and HOP add."""
+"""The columns that TUMBLE, HOP and SESSION add."""
+
+
+def window_bounds(tick_microseconds: int | None) -> tuple[Field, ...]:
+    """These columns: TIMESTAMPs if a tick's length is known, and counts of ticks otherwise."""
+    return tuple(Field(name, _time_type(tick_microseconds)) for name in WINDOW_BOUNDS)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -212,6 +268,36 @@ class Filter(_Unary):
 
     def label(self) -> str:
         return f"Filter {self.predicate}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TimeFilter(_Unary):
+    """The rows of a relation ``until`` the time is what they say, or has passed it.
+
+    That is a number, of which ``units_a_tick`` make a tick. A row where it is NULL is never there.
+    ``is_rest``: all the others instead, at each instant. ``is_second``: another one, of the same
+    condition in the script, reads the same rows for the rest of the time.
+    """
+
+    until: Expression
+    units_a_tick: int
+    is_inclusive: bool = False
+    is_rest: bool = False
+    is_second: bool = field(default=False, compare=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _require(not self.input.is_stream, "the time compared in a stream")
+        _require(self.until.type is Type.BIGINT, "a time that is no number")
+
+    def label(self) -> str:
+        label = time_filter_label(self.until, self.is_inclusive)
+        return f"Rest of {label}" if self.is_rest else label
+
+
+def time_filter_label(until: Expression, is_inclusive: bool) -> str:
+    """How long rows are there."""
+    return f"Filter time {'<=' if is_inclusive else '<'} {until}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -340,6 +426,75 @@ def rank_label(
     most = "" if limit is None else f" <= {limit}"
     by = f" PARTITION BY {', '.join(map(str, partition))}" if partition else ""
     return f"{function}{most}{by} ORDER BY {', '.join(map(str, order))}"
+
+
+OVER_FUNCTIONS = (
+    "count",
+    "sum",
+    "avg",
+    "min",
+    "max",
+    "first_value",
+    "last_value",
+    "lag",
+    "lead",
+    "ntile",
+)
+
+
+@dataclass(frozen=True)
+class OverCall:
+    """A function OVER rows in order; ``argument`` is None for count(*) and ntile.
+
+    ``number``: how many rows lag and lead go, how many parts ntile makes.
+    """
+
+    function: str
+    argument: Column | None
+    frame: Frame
+    type: Type
+    number: int = 0
+
+    def __str__(self) -> str:
+        told = "*" if self.argument is None else str(self.argument)
+        if self.function == "ntile":
+            return f"ntile({self.number})"
+        if self.function in ("lag", "lead"):
+            return f"{self.function}({told}, {self.number})"
+        return f"{self.function}({told})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Over(_Unary):
+    """Rows with what a function says of each, as the last column.
+
+    It looks at rows of the same ``partition``, which are in order by ``order``, and those that tie
+    by all their columns.
+    """
+
+    partition: tuple[Column, ...]
+    order: tuple[SortKey, ...]
+    call: OverCall
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _require(self.call.function in OVER_FUNCTIONS, f"{self.call.function} OVER")
+        _require(not self.input.is_stream, "functions OVER a stream")
+
+    @kept
+    def schema(self) -> Schema:
+        return Schema((*self.input.schema.fields, Field(self.call.function, self.call.type)))
+
+    def label(self) -> str:
+        return f"Over {over_label(self.call, self.partition, self.order)}"
+
+
+def over_label(call: OverCall, partition: tuple[Column, ...], order: tuple[SortKey, ...]) -> str:
+    """Which function it is, and which rows it looks at."""
+    by = f" PARTITION BY {', '.join(map(str, partition))}" if partition else ""
+    sorts = f" ORDER BY {', '.join(map(str, order))}" if order else ""
+    frame = "" if call.function in ("lag", "lead", "ntile") else f" {call.frame}"
+    return f"{call}{by}{sorts}{frame}"
 
 
 SET_OPERATIONS = ("union", "except", "intersect")

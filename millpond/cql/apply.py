@@ -18,6 +18,7 @@ from millpond.cql.algebra import RelationScan, StreamScan
 from millpond.cql.node import Node
 from millpond.cql.statements import Action, AlterQuery, AlterStream, Create, Drop, SetOption
 from millpond.errors import StateError
+from millpond.identities import KEPT
 from millpond.settings import Settings
 from millpond.spelling import listed, suggestion
 
@@ -69,7 +70,18 @@ def drop_complaint(kind: str, name: str, catalog: Catalog) -> str:
     users = users_of(entry.name, catalog) if is_read else ()
     if users:
         return f'"{entry.name}" is still used by {listed(users)}; DROP these first'
+    referring = list(referring_to(entry.name, catalog)) if isinstance(entry, StreamEntry) else ()
+    if referring:
+        return f'"{entry.name}" is referenced by {listed(referring)}; DROP CONSTRAINT first'
     return ""
+
+
+def referring_to(stream: str, catalog: Catalog) -> Iterator[str]:
+    """The constraints of other streams that reference a stream."""
+    for entry in catalog.of_kind(StreamEntry):
+        for each in entry.constraints:
+            if each.target.lower() == stream.lower():
+                yield f"{entry.name}.{each.name}"
 
 
 def users_of(name: str, catalog: Catalog) -> list[str]:
@@ -82,7 +94,7 @@ def scanned(plan: Node) -> Iterator[str]:
     """The names of the streams and relations a plan reads, also in its subqueries."""
     for node in plan.walk_into_subqueries():
         if isinstance(node, (StreamScan, RelationScan)):
-            yield node.name
+            yield node.name.partition(KEPT)[0]
 
 
 def altered(action: AlterQuery, catalog: Catalog) -> QueryEntry:
@@ -97,6 +109,7 @@ def altered(action: AlterQuery, catalog: Catalog) -> QueryEntry:
         on_error=entry.on_error if action.on_error is None else action.on_error,
         plan=entry.plan if action.plan is None else action.plan,
         text=entry.text if action.plan is None else action.text,
+        tolerates=entry.tolerates if action.tolerates is None else action.tolerates,
     )
 
 
@@ -107,9 +120,17 @@ def altered_stream(action: AlterStream, catalog: Catalog) -> StreamEntry:
         raise StateError(f'no stream "{action.name}"')
     if action.adds is not None:
         return _with_constraints(entry, (*entry.constraints, action.adds))
+    if action.kept_percent is not None:
+        return replace(entry, kept_percent=action.kept_percent, shed_percent=None)
     if action.drops is not None:
         dropped = entry.constraint(action.drops)
         return _with_constraints(entry, [c for c in entry.constraints if c is not dropped])
+    if action.idle_microseconds is not None:
+        return replace(entry, idle_microseconds=action.idle_microseconds, has_other_idle=True)
+    if action.alters is not None:
+        new = action.alters
+        altered = [new if c.name == new.name else c for c in entry.constraints]
+        return _with_constraints(entry, altered)
     return replace(entry, delay_ticks=action.delay_ticks or 0, has_other_delay=True)
 
 

@@ -157,25 +157,72 @@ _NULLS = {True: " NULLS FIRST", False: " NULLS LAST"}
 
 
 @dataclass(frozen=True)
+class Frame:
+    """Which rows a function OVER looks at, seen from each: those from ``start`` to ``end``.
+
+    ``unit`` says whether they count rows or are differences of the sort key (``range``). Before a
+    row they are negative; None is the end of its partition.
+    """
+
+    unit: str
+    start: int | None
+    end: int | None
+
+    def __str__(self) -> str:
+        bounds = f"{_bound(self.start, 'PRECEDING')} AND {_bound(self.end, 'FOLLOWING')}"
+        return f"{self.unit.upper()} BETWEEN {bounds}"
+
+
+def _bound(offset: int | None, unbounded: str) -> str:
+    if offset is None:
+        return f"UNBOUNDED {unbounded}"
+    side = "PRECEDING" if offset < 0 else "FOLLOWING"
+    return f"{abs(offset)} {side}" if offset else "CURRENT ROW"
+
+
+@dataclass(frozen=True)
 class AggregateCall:
     """An aggregate function over a group.
 
-    ``function`` is one of count, sum, avg, min, max, stddev, variance, approx_count_distinct,
-    percentile. ``argument`` is None for count(*); ``parameter`` is percentile's fraction.
+    ``function`` is the name of one of ``cql/aggregates.py``, or of one of the user's, which is the
+    ``definition`` then. ``argument`` is None for count(*); a row in which it is NULL does not
+    count. ``parameter`` is percentile's fraction or what stands between the texts of string_agg.
     """
 
     function: str
     argument: Expression | None
     type: Type
     distinct: bool = False
-    parameter: float | None = None
+    parameter: float | str | None = None
     offset: int | None = field(default=None, compare=False)
     """Where it stands in the statement."""
+    more: tuple[Expression, ...] = ()
+    """What else it reads of a row: the value of max_by and min_by, whose argument is what they go
+    by, or other arguments of the user's; then when the row came, where that is known."""
+    definition: UserFunction | None = None
+
+    @property
+    def arguments(self) -> tuple[Expression, ...]:
+        """All that it reads of a row."""
+        return () if self.argument is None else (self.argument, *self.more)
+
+    @property
+    def reads_rows(self) -> bool:
+        """Whether it goes by rows in order, and not by values alone."""
+        is_own = self.definition is not None
+        return is_own or self.function in ("max_by", "min_by", "first", "last", "string_agg")
 
     def __str__(self) -> str:
-        inner = "*" if self.argument is None else str(self.argument)
-        extra = "" if self.parameter is None else f", {self.parameter}"
+        inner = "*" if self.argument is None else ", ".join(map(str, self._said))
+        extra = "" if self.parameter is None else f", {self.parameter!r}"
         return f"{self.function}({'DISTINCT ' if self.distinct else ''}{inner}{extra})"
+
+    @property
+    def _said(self) -> tuple[Expression, ...]:
+        """The arguments as they are written in a call."""
+        if self.function in ("max_by", "min_by") and self.definition is None:
+            return (self.arguments[1], self.arguments[0])
+        return self.arguments[: 1 if self.definition is None else len(self.definition.parameters)]
 
 
 def children(expression: Expression) -> tuple[Expression, ...]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Union
 
+from millpond.cql import regular_expressions
 from millpond.cql.coercion import (
     TEMPORAL,
     arithmetic_type,
@@ -32,6 +33,9 @@ class Kind(Enum):
     VALUE = "a value of the same type as the others"
     DIGITS = "a whole number written out"
     UNIT = "a unit of time in quotes"
+    PATTERN = "a regular expression in quotes"
+    TEXT = "a text in quotes"
+    GROUP = "the number of a group written out"
 
 
 Parameter = Union[Type, Kind]
@@ -114,6 +118,9 @@ _LIST = (
     Function("lpad", (_S, _I, _S), _S, "filled up on the left (or cut) to a length"),
     Function("rpad", (_S, _I, _S), _S, "filled up on the right (or cut) to a length"),
     Function("reverse", (_S,), _S, "the characters in reverse order"),
+    Function("md5", (_S,), _S, "the MD5 of its UTF-8, as 32 hexadecimal digits"),
+    Function("sha1", (_S,), _S, "the SHA-1 of its UTF-8, as 40 hexadecimal digits"),
+    Function("sha256", (_S,), _S, "the SHA-256 of its UTF-8, as 64 hexadecimal digits"),
     Function("starts_with", (_S, _S), _TRUTH, "whether the first argument begins with the second"),
     Function("ends_with", (_S, _S), _TRUTH, "whether the first argument ends with the second"),
     Function("contains", (_S, _S), _TRUTH, "whether the first argument contains the second"),
@@ -122,6 +129,20 @@ _LIST = (
         (_S, _S, _I),
         _S,
         "the n-th part between separators, from 1; negative: from the end",
+    ),
+    Function("regexp_like", (_S, Kind.PATTERN), _TRUTH, "whether a part of the text matches"),
+    Function(
+        "regexp_extract",
+        (_S, Kind.PATTERN, Kind.GROUP),
+        _S,
+        "the first group of the first match, or another one (0: all of it); NULL without a match",
+        1,
+    ),
+    Function(
+        "regexp_replace",
+        (_S, Kind.PATTERN, Kind.TEXT),
+        _S,
+        "each match replaced by a text, in which \\1 is the first group",
     ),
     Function("year", (_M,), _I, "the year"),
     Function("month", (_M,), _I, "the month, 1 to 12"),
@@ -170,6 +191,8 @@ REWRITTEN = {
     "if": "if(condition, a, b) is CASE WHEN condition THEN a ELSE b END",
     "to_date": "to_date(x) is CAST(x AS DATE)",
     "to_timestamp": "to_timestamp(x) is CAST(x AS TIMESTAMP)",
+    "date_format": "date_format(t, 'yyyy-MM-dd') is the text of its parts",
+    "tstamp": "tstamp(S) is the time of an element of a stream S in FROM",
 }
 """Names that the analysis rewrites into operators."""
 
@@ -204,12 +227,19 @@ SPARK_ONLY: frozenset[str] = frozenset()
 Of those it has, it leaves to Spark what depends on how Java writes a double, which is not the
 same in all Javas: CAST of a DOUBLE to STRING, and ``round`` of a DOUBLE before the point."""
 
+REGULAR = ("regexp_like", "regexp_extract", "regexp_replace")
+"""Functions by regular expressions."""
+
 TRUNCATIONS = ("year", "month", "week", "day", "hour", "minute", "second")
 
 
 def call(name: str, arguments: Sequence[Expression], offsets: Sequence[int | None]) -> Call:
     """A checked call of the function with this canonical name; arguments are cast as needed."""
-    return _call(FUNCTIONS[name], arguments, offsets)
+    made = _call(FUNCTIONS[name], arguments, offsets)
+    fault = regular_expressions.fault_of(made) if name in REGULAR else ""
+    if fault:
+        raise StatementError(fault, offsets[1])
+    return made
 
 
 def _call(
@@ -261,7 +291,7 @@ def _argument(
     kind = function.parameter(position)
     if kind is Kind.VALUE:
         return implicit_cast(argument, shared, offset)
-    if kind in (Kind.DIGITS, Kind.UNIT):
+    if kind in CONSTANT:
         return _constant(function, kind, argument, offset)
     if argument.type is Type.NULL:
         return cast(argument, kind if isinstance(kind, Type) else _null_type(kind, shared))
@@ -289,6 +319,10 @@ def _converts(argument: Expression, to: Type) -> bool:
     return argument.type is to or (is_text and to in TEMPORAL)
 
 
+CONSTANT = (Kind.DIGITS, Kind.UNIT, Kind.PATTERN, Kind.TEXT, Kind.GROUP)
+"""What must be written out."""
+
+
 def _constant(
     function: Function, kind: Parameter, argument: Expression, offset: int | None
 ) -> Expression:
@@ -303,6 +337,13 @@ def _constant(
         raise StatementError(
             f"{function.name} knows {', '.join(TRUNCATIONS)}; not '{value}'", offset
         )
+    if kind in (Kind.PATTERN, Kind.TEXT) and isinstance(value, str):
+        return Literal(value, Type.STRING)
+    if kind is Kind.GROUP and isinstance(value, int) and not isinstance(value, bool):
+        if 0 <= value <= regular_expressions.MOST_GROUPS:
+            return Literal(value, Type.INT)
+        most = regular_expressions.MOST_GROUPS
+        raise StatementError(f"{function.name} takes groups from 0 to {most}", offset)
     raise StatementError(f"this argument of {function.name} must be {_wanted(kind)}", offset)
 
 

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from millpond.cql.expressions import UserCall
 from millpond.cql.node import Node, follows_from_inputs
 from millpond.functions.user_function import UserFunction
 
@@ -24,7 +23,8 @@ def functions_in(operator: Any) -> list[UserFunction]:
     """The functions of the user that an operator calls: it holds nodes down to what it reads."""
     values = [getattr(operator, field.name) for field in fields(operator)]
     nodes = [value for value in values if isinstance(value, Node)]
-    return [called for node in nodes for called in needed_functions(node)]
+    below = [called for node in nodes for called in needed_functions(node)]
+    return below + [called for value in values for called in _called(value)]
 
 
 def functions_of(node: Node) -> list[UserFunction]:
@@ -34,9 +34,9 @@ def functions_of(node: Node) -> list[UserFunction]:
 
 def _called(value: Any) -> Iterator[UserFunction]:
     """The functions called in an expression or in what holds some, plans below aside."""
-    if isinstance(value, UserCall):
-        yield value.definition
-    if isinstance(value, tuple):
+    if isinstance(value, UserFunction):
+        yield value
+    elif isinstance(value, tuple):
         for item in value:
             yield from _called(item)
     elif is_dataclass(value) and not isinstance(value, Node):

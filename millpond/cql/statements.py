@@ -1,12 +1,21 @@
 """Checked statements: what a script asks for, one frozen class a statement."""
 
-from dataclasses import dataclass, field
-from typing import Any, Union
+from dataclasses import dataclass, field, replace
+from typing import Any, Self, Union
 
-from millpond.catalog import Constraint, QueryEntry, RelationEntry, StreamEntry, ViewEntry
+from millpond.catalog import (
+    Constraint,
+    QueryEntry,
+    RelationEntry,
+    StreamEntry,
+    Tolerance,
+    ViewEntry,
+)
 from millpond.cql.expressions import Expression
 from millpond.cql.node import Node
+from millpond.cql.patterns import Pattern
 from millpond.errors import CqlWarning, Position
+from millpond.settings import EXACT
 
 
 @dataclass(frozen=True)
@@ -44,6 +53,15 @@ class Insert:
 
 
 @dataclass(frozen=True)
+class Punctuate:
+    """PUNCTUATE stream WHERE …: no tuple that comes later matches the pattern."""
+
+    stream: str
+    pattern: Pattern
+    on_violation: str
+
+
+@dataclass(frozen=True)
 class Delete:
     """DELETE FROM relation [WHERE …]; the predicate sees the relation's columns."""
 
@@ -62,29 +80,43 @@ class Update:
 
 @dataclass(frozen=True)
 class AlterQuery:
-    """ALTER QUERY name SET WEIGHT w | ACTIVE | INACTIVE | ON ERROR SKIP | STOP | SET WINDOW OF …"""
+    """ALTER QUERY name SET WEIGHT w | ACTIVE | INACTIVE | ON ERROR SKIP | STOP | SET WINDOW OF …
+    | TOLERATE (…)"""
 
     name: str
     weight: float | None = None
     active: bool | None = None
     on_error: str | None = None
     plan: Node | None = None
-    """With another length of a window."""
+    """With another length of a window, or another confidence."""
     text: str = ""
     """What the query says then, and said before."""
     old_text: str = ""
     position: Position = field(default=Position(1, 1))
     """Where that stands."""
+    tolerates: Tolerance | None = None
 
 
 @dataclass(frozen=True)
 class AlterStream:
-    """ALTER STREAM name DELAY length | ADD constraint | DROP CONSTRAINT constraint."""
+    """ALTER STREAM name DELAY length | IDLE AFTER length | ADD constraint | DROP CONSTRAINT
+    constraint | ALTER CONSTRAINT constraint WITHIN length | KEEP rate."""
 
     name: str
     delay_ticks: int | None = None
+    idle_microseconds: int | None = None
     adds: Constraint | None = None
     drops: str | None = None
+    kept_percent: float | None = None
+    alters: Constraint | None = None
+    """A constraint as it is from now on."""
+    is_measured: bool = False
+    """Whether what is added is within as many rows as were seen, which is still to be said."""
+
+    def measured(self, within: int) -> Self:
+        """With that said."""
+        adds = None if self.adds is None else replace(self.adds, within=within)
+        return replace(self, adds=adds, is_measured=False)
 
 
 @dataclass(frozen=True)
@@ -123,6 +155,7 @@ Action = Union[
     Drop,
     Leave,
     Insert,
+    Punctuate,
     Delete,
     Update,
     AlterQuery,
@@ -141,6 +174,8 @@ class Statement:
     action: Action
     position: Position
     text: str
+    tolerate: str = EXACT
+    """What queries tolerated that say nothing of it."""
 
     @property
     def warnings(self) -> tuple[CqlWarning, ...]:

@@ -30,7 +30,7 @@ from millpond.delivery.results import (
     feed_sink,
 )
 from millpond.delivery.transitions import Came, sink_fed
-from millpond.errors import StateError
+from millpond.errors import OutputError, StateError
 from millpond.failures import Failure
 from millpond.identities import BAD_ROWS, QueryId, QueryName, is_ours
 from millpond.interruption import WholeLock, uninterrupted
@@ -58,7 +58,9 @@ class Deliveries:
     ) -> None:
         self._lock = lock
         self._has_rested = lock.condition()
-        """Told when a page was written to a sink."""
+        """Told when a page was written to a sink, and when subscribers were called."""
+        self._calling: list[tuple[int, str]] = []
+        """The threads that call subscribers, and of which query."""
         self._spark = spark
         self._tell = tell
         """Called, with the lock held, when a sink has what was written beside the loop."""
@@ -96,7 +98,7 @@ class Deliveries:
 
     def add_bad_rows(self, stream: str, page: Page) -> None:
         """Bad rows of a stream have come."""
-        self.put_out(f"{stream}{BAD_ROWS}", page, page.last)
+        self.put_out(QueryId(f"{stream}{BAD_ROWS}"), page, page.last)
 
     def tidy_bad_rows(self, stream: str) -> None:
         """Lets old ones go."""
@@ -182,12 +184,14 @@ class Deliveries:
 
     # -- from steps to readers -------------------------------------------------------------
 
-    def publish(self, query: str, page: Page | None, until: int, ready_seconds: float) -> None:
+    def publish(
+        self, query: QueryName, page: Page | None, until: int, ready_seconds: float
+    ) -> None:
         """A step has a query put out a page, or nothing; it is complete up to a time.
 
         ``ready_seconds``: when its inputs had promised to be past the first result.
         """
-        key = QueryName(query).key
+        key = query.key
         log = self._logs[key]
         if page is not None:
             log.latency.add(page.origins, page.rows, time.monotonic(), ready_seconds)
@@ -198,9 +202,9 @@ class Deliveries:
         self.put_out(key, page, until)
         self.tidy(log)
 
-    def put_out(self, query: str, page: Page | None, until: int) -> None:
+    def put_out(self, query: QueryName, page: Page | None, until: int) -> None:
         """A query has put out a page, or nothing; it is complete up to a time."""
-        key = QueryName(query).key
+        key = query.key
         log = self._logs[key]
         if page is not None and isinstance(log, GroupLog):
             log.hold(page)
@@ -257,8 +261,8 @@ class Deliveries:
             self._has_rested.notify_all()
             if log.is_closed or self._has_ended:
                 return  # its query is no more, or another one has its name
+            error = error or self._note_fed(log)
             if error is None:
-                self.note_sink(log)
                 self._journal.flush()
             elif isinstance(log, BadRowLog):
                 self._put_off(log, error)
@@ -269,7 +273,28 @@ class Deliveries:
         for log in logs:
             log.is_put_off = False
             self._feed(log, told)
-            call_subscribers(log, self._lock)
+            if log.subscribers:
+                self._call(log)
+
+    def _call(self, log: ResultLog) -> None:
+        """Calls the subscribers of a query, so that whoever closes the engine can wait for them."""
+        calling = threading.get_ident(), log.entry.name
+        with uninterrupted:
+            with self._lock:
+                if self._has_ended:
+                    return
+                self._calling.append(calling)
+            try:
+                uninterrupted.call(call_subscribers, log, self._lock)
+            finally:
+                with self._lock:
+                    self._calling.remove(calling)
+                    self._has_rested.notify_all()
+
+    def _called_elsewhere(self) -> list[str]:
+        """The queries whose subscribers another thread calls."""
+        mine = threading.get_ident()
+        return [name for thread, name in self._calling if thread != mine]
 
     def _put_off(self, log: ResultLog, error: Exception) -> None:
         """Bad rows could not be handed on: no source is read until the run has raised why."""
@@ -308,6 +333,21 @@ class Deliveries:
         writing, self._writing = self._writing, []
         for each in writing:
             each.result()
+
+    def _note_fed(self, log: ResultLog) -> OutputError | None:
+        """Notes how far a sink is, unless it cannot say so for certain."""
+        try:
+            self.note_sink(log)
+        except OutputError as error:
+            log.sink_failed = True
+            return error
+        return None
+
+    def force_sinks(self) -> None:
+        """Forces what sinks have written so far onto the disk, as far as they can."""
+        for log in self:
+            if log.sink is not None:
+                log.sink.force()
 
     def note_sink(self, log: ResultLog) -> None:
         """Notes how far a sink is."""
@@ -382,11 +422,17 @@ class Deliveries:
         return result_frame(self._spark(), log.page_schema, _names(log), pages)
 
     def end(self, until: float) -> list[str]:
-        """Waits until a moment for what is being written; the lock is not held. What is not."""
+        """Waits until a moment for callbacks and for what is being written; the lock is not held.
+
+        Who is not over by then; a callback that ends the engine is not waited for.
+        """
         writing, self._writing = self._writing, []
         wait(writing, max(0.0, until - time.monotonic()))
         with self._lock:
+            left = max(0.0, until - time.monotonic())
+            self._has_rested.wait_for(lambda: not self._called_elsewhere(), left)
             self._has_ended = True
+            called = self._called_elsewhere()
             late = [log for log in self if log.fed_by not in (None, threading.get_ident())]
             for log in late:
                 log.give_up_sink()
@@ -394,7 +440,8 @@ class Deliveries:
         for each in writing:
             if has_ended and not each.cancelled():
                 each.result()
-        return [f"{log.entry.name} INTO {log.entry.sink}" for log in late]
+        sinks = [f"the sink of query {log.entry.name} INTO {log.entry.sink}" for log in late]
+        return [*(f"a callback of query {name}" for name in called), *sinks]
 
     def close(self) -> None:
         """Finishes what the sinks have written, but those that somebody writes to still."""

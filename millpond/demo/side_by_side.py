@@ -8,7 +8,8 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.live import Live
@@ -16,6 +17,7 @@ from rich.panel import Panel
 from rich.text import Text
 
 from millpond.demo import burst_backlog
+from millpond.errors import StateError
 
 STRATEGIES = {"FIFO": "fifo(max_tuples = 1)", "Chain": "chain(max_tuples = 1)"}
 WIDTH, DRAWN_SECONDS, LINE_SECONDS = 60, 0.2, 1.0
@@ -89,17 +91,25 @@ class Comparison:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends both."""
         for process in self._processes:
             process.kill()
             process.wait()
 
+    @property
+    def is_over(self) -> bool:
+        """Whether both are through."""
+        return all(
+            process.poll() is not None or course.reached_seconds >= self._seconds
+            for process, course in zip(self._processes, self.courses.values(), strict=True)
+        )
+
     def moments(self, pause_seconds: float) -> Iterator[None]:
         """Again and again, until both are through."""
-        pairs = list(zip(self._processes, self.courses.values(), strict=True))
-        while any(
-            process.poll() is None and course.reached_seconds < self._seconds
-            for process, course in pairs
-        ):
+        while not self.is_over:
             time.sleep(pause_seconds)
             yield
 
@@ -118,6 +128,43 @@ class Comparison:
             parts.append(Text(f"{name:6} {course.words()}", style="bold"))
             parts.append(Text(course.bars(highest), style="cyan"))
         return Panel(Group(*parts), title="what waits in the queues", width=WIDTH + 6)
+
+
+class OnDemand:
+    """The comparison when somebody asks for it, one at a time: what the page of the demo draws."""
+
+    def __init__(self, seconds: float = burst_backlog.END_SECONDS) -> None:
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._latest: Comparison | None = None
+
+    def begin(self) -> None:
+        """Begins; raises ``StateError`` while another one is under way."""
+        with self._lock:
+            if self._latest is not None and not self._latest.is_over:
+                raise StateError("both strategies are at work already; wait until they are through")
+            self._end()
+            self._latest = Comparison(self._seconds)
+
+    def told(self) -> dict[str, Any]:
+        """What has waited under each strategy, so far, in the last one."""
+        with self._lock:
+            latest = self._latest
+        courses = [] if latest is None else list(latest.courses.values())
+        return {
+            "is_running": latest is not None and not latest.is_over,
+            "seconds": self._seconds,
+            "courses": [asdict(course) for course in courses],
+        }
+
+    def close(self) -> None:
+        """Ends it, if one is under way."""
+        with self._lock:
+            self._end()
+
+    def _end(self) -> None:
+        if self._latest is not None:
+            self._latest.close()
 
 
 def main(seconds: float = burst_backlog.END_SECONDS) -> None:

@@ -53,6 +53,8 @@ class Dashboard:
         self.requests_read = 0
         self.clock = ""
         self.ways = ""
+        self.speaks = False
+        """Whether lines are written, as nobody draws it."""
         self.started = time.monotonic()
         self._said: tuple[int, ...] = ()
         self._said_at = 0.0
@@ -64,6 +66,8 @@ class Dashboard:
             self.half_hours.extend(added)
         elif added:
             self.counts[query] = added[-1]
+        if self.speaks:
+            self.say()
 
     def emitted(self, table: pa.Table) -> None:
         """The third query is a stream: everything it says is new."""
@@ -135,9 +139,11 @@ def tell_time(engine: Engine, dashboard: Dashboard, table: pa.Table) -> None:
 def run(engine: Engine, dashboard: Dashboard, show: Live | None) -> None:
     """Reads the traffic to its end or until the time is up, showing each step."""
 
+    dashboard.speaks = show is None
+
     def report(_: str, progress: Progress) -> None:
         dashboard.requests_read = progress.done
-        if show is None:
+        if dashboard.speaks:
             dashboard.say()
         time.sleep(PAUSE_SECONDS)
         if time.monotonic() - dashboard.started > LONGEST_SECONDS:

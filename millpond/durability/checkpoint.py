@@ -14,9 +14,12 @@ from millpond.durability.transitions import CutMade, OperatorKept, QueuesPlaced
 from millpond.identities import OperatorId, QueryId
 from millpond.intake.inputs import is_one_row
 from millpond.intake.transitions import (
+    ConstraintLeft,
+    Contradicted,
     EpochsKept,
     KeysPushed,
     LateKept,
+    PunctuationsKept,
     QueueKept,
     RelationChanged,
     SourceRead,
@@ -109,13 +112,23 @@ def _inputs(queries: Queries) -> Iterator[Transition]:
     has_moved = inputs.epochs.has_moved
     for key, stream in inputs.streams.items():
         reached = stream.largest, stream.arrived, stream.late_count, stream.queue.heartbeat
-        seen = {
-            name: (each.peaks, each.violations, each.measured)
-            for name, each in stream.orderings.items()
-        }
+        seen = {name: each.facts for name, each in stream.orderings.items()}
         yield StreamCame(
-            key, *reached, moves=has_moved, violating_count=stream.violating_count, seen=seen
+            key,
+            *reached,
+            moves=has_moved,
+            violating_count=stream.violating_count,
+            seen=seen,
+            dropped_count=stream.dropped_count,
+            dropped_until=stream.dropped_until,
         )
+        for remnant, _ in stream.remnants.values():
+            yield ConstraintLeft(key, remnant)
+        for policy, kept in stream.punctuations.items():
+            told = tuple(each.data() for each in kept.patterns)
+            yield PunctuationsKept(key, policy, told, kept.forgotten)
+        if stream.contradicted:
+            yield Contradicted(key, dict(stream.contradicted))
         yield LateKept(key, tuple(stream.late_log.kept), tuple(stream.violating_log.kept))
     for key, relation in inputs.relations.items():
         yield RelationChanged(key, relation.last_change, relation.changed_rows, has_moved)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from millpond.delivery.group_results import GroupLog
 from millpond.delivery.latency import in_unit
+from millpond.delivery.results import ResultLog
 from millpond.durability.transitions import (
     Compacted,
     CutMade,
@@ -38,6 +39,24 @@ SLOW_SECONDS = 2.0
 logger = logging.getLogger("millpond")
 
 
+class Follower(Protocol):
+    """Who follows some arrivals from their coming to their deliveries."""
+
+    def committed(self, identity: OperatorId, step: OperatorStep, queries: list[str]) -> None:
+        """A step is about to be published."""
+
+    def failed(
+        self, identity: OperatorId, step: OperatorStep, queries: list[str], error: Exception
+    ) -> None:
+        """A step could not be done."""
+
+    def put_out(self, log: ResultLog, operator: OperatorId | None, page: Page) -> None:
+        """A query has put out a page, and others are to get it."""
+
+    def handed_on(self) -> None:
+        """What was put out was handed on; the lock is not held."""
+
+
 class Commits:
     """Notes what happens to operators in the log, and hands on what came of it."""
 
@@ -49,11 +68,17 @@ class Commits:
         """Looks after the log, and whether all parts agree."""
         self._wake = wake
         """Has the loop look at what came of a step."""
+        self.follower: Follower | None = None
+        self._committed: OperatorId | None = None
+        """Whose step was committed last, where somebody follows them."""
 
-    def put_out(self, query: str, page: Page | None, until: int) -> None:
+    def put_out(self, query: QueryName, page: Page | None, until: int) -> None:
         """A query has put out a page, or nothing; it is complete up to a time."""
         ready = -math.inf if page is None else ready_seconds(self._queries, query, page.first)
         self._ground.deliveries.publish(query, page, until, ready)
+        if self.follower is not None and page is not None:
+            log = self._ground.deliveries.of(QueryName(query).key)
+            self.follower.put_out(log, self._committed, page)
 
     def to_commit(self, identity: OperatorId, step: OperatorStep) -> None:
         """Reads whose the rows are that a step puts out, and which of them come."""
@@ -67,9 +92,13 @@ class Commits:
     def committed(self, identity: OperatorId, step: OperatorStep) -> None:
         """A step is about to be published."""
         if step.outcome is not None and step.outcome.seconds > SLOW_SECONDS:
-            label = self._queries.graph.operators[identity].label()
-            taken = in_unit(step.outcome.seconds)
-            logger.info("a step of %s (%s) took %s, %d rows", identity, label, taken, step.rows)
+            label, seconds = self._queries.graph.operators[identity].label(), step.outcome.seconds
+            about = {"operator": str(identity), "seconds": seconds, "rows": step.rows}
+            words = f"a step of {identity} ({label}) took {in_unit(seconds)}, {step.rows} rows"
+            logger.info("%s", words, extra={"event": "slow_step", "about": about})
+        if self.follower is not None:
+            self._committed = identity
+            self.follower.committed(identity, step, self._served(identity))
         self._ground.inputs.epochs.moved()
         journal = self._ground.journal
         if step.outcome is not None and journal.is_durable:
@@ -106,7 +135,9 @@ class Commits:
     def failed(self, identity: OperatorId, step: OperatorStep, error: Exception) -> None:
         """A step could not be done: the queries that need it stand still, the others go on."""
         label = self._queries.graph.operators[identity].label()
-        served = self._queries.runtime.picture.queries(identity)
+        served = self._served(identity)
+        if self.follower is not None:
+            self.follower.failed(identity, step, served, error)
         own = self._own(identity, served, last_keys_in(step.error))
         if own is not None:
             place = self._queries.runtime.picture.place_of(identity)
@@ -121,6 +152,9 @@ class Commits:
         ]
         if found:  # else it was about rows of queries that are gone
             self._queries.fail(found, error)
+
+    def _served(self, identity: OperatorId) -> list[str]:
+        return list(self._queries.runtime.picture.queries(identity))
 
     def _own(
         self, identity: OperatorId, served: Sequence[str], numbers: frozenset[int]
@@ -150,3 +184,5 @@ class Commits:
             self._tidy()
             self._wake()
         ground.deliveries.hand_on(self._queries.fail)
+        if self.follower is not None:
+            self.follower.handed_on()

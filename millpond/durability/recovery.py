@@ -12,7 +12,7 @@ from millpond.identities import InputId
 from millpond.sharing.attachments import bad_rows_entry, open_sink_of, open_source_of
 from millpond.sharing.ground import Ground
 from millpond.sharing.queries import Queries
-from millpond.storage.log import Record
+from millpond.storage.formats import Record
 from millpond.storage.transitions import transition_of
 
 Prepare = Callable[[Record], None]
@@ -35,7 +35,7 @@ def recover(queries: Queries) -> None:
             case QueryEntry():
                 _resume_sink(ground, entry)
     queries.purge_again()
-    ground.journal.flush()
+    ground.force()
 
 
 def replay(queries: Queries, prepare: Prepare = lambda record: None) -> None:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from millpond import version
 from millpond.errors import StateError
 from millpond.identities import OperatorId, QueueId
 from millpond.intake.transitions import Filled
@@ -23,6 +24,8 @@ class Opened(Transition, kind="open", to="queries"):
     keeps: bool
     tick: int
     seed: int
+    millpond: str = ""
+    """The version that opened the store; empty: one of before that was said."""
 
     def apply(self, part: Queries) -> None:
         """Refuses to go on with other settings."""
@@ -41,7 +44,7 @@ class Opened(Transition, kind="open", to="queries"):
 def opened(queries: Queries, run: int, keeps: bool) -> Opened:
     """A run of the engine with the settings of now."""
     given = queries.ground.given
-    return Opened(run, keeps, given.tick_microseconds, given.seed)
+    return Opened(run, keeps, given.tick_microseconds, given.seed, version.VERSION)
 
 
 @dataclass(frozen=True)
@@ -107,11 +110,14 @@ class Compacted(Transition, kind="compact", to="inputs"):
     until: int | None
 
     def apply(self, part: Filled) -> None:
-        """Replaces them."""
+        """Replaces them, unless nobody needs any of them: so it was written once."""
         target, names = part.queues[self.queue], set(self.replaced)
         pages = tuple(each for each in target.pages if names.intersection(each.names))
-        target.compact(Compaction(self.page, pages, self.until))
-        target.free()
+        if pages or self.page is None or self.until is not None:
+            target.compact(Compaction(self.page, pages, self.until))
+            target.free()
+        else:
+            self.page.free()
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from millpond.settings import format_duration
 from millpond.sharing.waits import heartbeat_text, wait_of
 from millpond.storage.queues import Queue
 
+_TOLERANCE = re.compile(r"EXACT|TOLERATE \([A-Z0-9 .,]{1,200}\)", re.IGNORECASE)
 _LENGTH = re.compile(r"\s*\d+(\.\d+)?\s*[A-Za-z]*\s*")
 """A number with a unit of time, or of ticks."""
 
@@ -52,6 +53,28 @@ def _set_weight(view: Controlled, name: str, value: float) -> None:
 
 def _set_active(view: Controlled, name: str, value: bool) -> None:
     view.execute(f"ALTER QUERY {quoted(name)} SET {'ACTIVE' if value else 'INACTIVE'}")
+
+
+def _reduced(view: Controlled, name: str) -> str:
+    return ", ".join(view.ground.query_entry(name).reduced)
+
+
+def _tolerates(view: Controlled, name: str) -> str:
+    tolerates = view.ground.query_entry(name).tolerates
+    return "EXACT" if tolerates is None else str(tolerates)
+
+
+def _set_tolerates(view: Controlled, name: str, value: str) -> None:
+    if not _TOLERANCE.fullmatch(value):
+        raise StateError(
+            f"tolerates: {value!r} will not do; it is EXACT or TOLERATE (SAMPLE AT LEAST 10 "
+            "PERCENT, CONFIDENCE 95 PERCENT)"
+        )
+    view.execute(f"ALTER QUERY {quoted(name)} {value}")
+
+
+def _set_kept(view: Controlled, name: str, value: float) -> None:
+    view.execute(f"ALTER STREAM {quoted(name)} KEEP {value!r} PERCENT")
 
 
 def _set_on_error(view: Controlled, name: str, value: str) -> None:
@@ -124,6 +147,13 @@ QUERY = Kind(
             _set_on_error,
             choices=("stop", "skip"),
         ),
+        knob(
+            "tolerates",
+            "text",
+            "how small a sample it tolerates, and how sure its bounds are; or EXACT",
+            _tolerates,
+            _set_tolerates,
+        ),
         text("error", "why it stands still", _error),
         integer("results", "elements put out so far", lambda e, q: e.ground.deliveries.of(q).rows),
         integer(
@@ -141,6 +171,7 @@ QUERY = Kind(
             )
             for part in ("mean", "p50", "p95", "p99")
         ),
+        text("reduced", "what its statement has REDUCED", _reduced),
         text("text", "the query in CQL", lambda e, q: e.ground.query_entry(q).text),
         text("operators", "the operators that work for it", _operators),
     ),
@@ -199,12 +230,29 @@ def _delay(view: Controlled, name: str) -> str:
 
 
 def _set_delay(view: Controlled, name: str, value: str) -> None:
-    length = "0" if value.strip().lower() == "none" else value
-    if not _LENGTH.fullmatch(length):
-        raise StateError(
-            f"delay: {value!r} will not do; it must be none or a length, such as 5 seconds"
-        )
+    length = "0" if value.strip().lower() == "none" else _length("delay", value, "none")
     view.execute(f"ALTER STREAM {quoted(name)} DELAY {length}")
+
+
+def _idle_after(view: Controlled, name: str) -> str:
+    entry = view.ground.catalog.get(name)
+    silence = entry.idle_microseconds if isinstance(entry, StreamEntry) else 0
+    return format_duration(silence) if silence else "never"
+
+
+def _set_idle_after(view: Controlled, name: str, value: str) -> None:
+    length = "NEVER" if value.strip().lower() == "never" else _length("idle_after", value, "never")
+    view.execute(f"ALTER STREAM {quoted(name)} IDLE AFTER {length}")
+
+
+def _length(knob_name: str, value: str, nothing: str) -> str:
+    """The length that was given for a knob."""
+    if not _LENGTH.fullmatch(value):
+        raise StateError(
+            f"{knob_name}: {value!r} will not do; it must be {nothing} or a length, such as "
+            "5 seconds"
+        )
+    return value
 
 
 def _bad_rows(view: Controlled, name: str) -> int:
@@ -231,10 +279,25 @@ STREAM = Kind(
         integer("bad_rows", "rows its source could not read, put aside", _bad_rows),
         integer(
             "violating",
-            "tuples that broke a constraint",
+            "tuples that broke a constraint or contradicted a punctuation",
             lambda e, s: e.ground.inputs.streams[StreamId(s)].violating_count,
         ),
         knob("delay", "text", "how late a tuple may come", _delay, _set_delay),
+        knob(
+            "idle_after",
+            "text",
+            "how long it may be silent before its time goes on without it",
+            _idle_after,
+            _set_idle_after,
+        ),
+        knob(
+            "kept_percent",
+            "number",
+            "how many tuples are kept for queries that tolerate it, where overload is approximate",
+            lambda e, s: e.ground.stream_entry(s).kept_percent,
+            _set_kept,
+            above=0,
+        ),
     ),
     activity="arrived",
 )

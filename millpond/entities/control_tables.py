@@ -119,13 +119,24 @@ class Entities:
                 return [Entity(self._view, found, name) for name in kept], len(names) - most
         return [Entity(self._view, found, name) for name in names], 0
 
+    def values_of(self, kind: str, attribute: str) -> dict[str, Any]:
+        """One attribute of all entities of a kind, by their names."""
+        found = self.kind(kind)
+        read = found.attribute(attribute).read
+        with self._view.ground.lock:
+            return {name: plain(read(self._view, name)) for name in found.names(self._view)}
+
     def get(self, kind: str, name: str) -> Entity:
         """One entity; names of queries and inputs in any case."""
-        entities = {entity.name.lower(): entity for entity in self.of_kind(kind)}
-        if name.lower() not in entities:
-            known = [entity.name for entity in entities.values()]
-            raise StateError(f'no {kind.lower()} "{name}"{suggestion(name, known)}')
-        return entities[name.lower()]
+        found = self.kind(kind)
+        with self._view.ground.lock:
+            names = found.names(self._view)
+        if name not in names:
+            known = {each.lower(): each for each in names}
+            if name.lower() not in known:
+                raise StateError(f'no {kind.lower()} "{name}"{suggestion(name, list(names))}')
+            name = known[name.lower()]
+        return Entity(self._view, found, name)
 
     def __iter__(self) -> Iterator[Entity]:
         for kind in self.kinds:

@@ -11,7 +11,7 @@ from millpond.entities.catalogued import QUERY, RELATION, STREAM
 from millpond.entities.control_tables import Entities, Kind
 from millpond.entities.controlled import Controlled
 from millpond.entities.running import OPERATOR, QUEUE, SYNOPSIS, THREAD, UNIT
-from millpond.settings import Change, Settings
+from millpond.settings import OF_THE_OWNER, Change, Settings
 
 if TYPE_CHECKING:
     from millpond.execution.runtime import EngineRuntime
@@ -38,7 +38,7 @@ def _settings(of_scheduler: bool) -> tuple[Attribute, ...]:
     for key, _, meaning, change in Settings().listing():
         if (key in OF_SCHEDULER) is not of_scheduler:
             continue
-        is_knob = change == Change.ANY_TIME.value and key != "store"
+        is_knob = change == Change.ANY_TIME.value and key not in OF_THE_OWNER
         found.append(
             knob(key, "text", meaning, _setting(key), _set(key))
             if is_knob

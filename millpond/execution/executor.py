@@ -114,7 +114,7 @@ class Executors:
             else:
                 if part is not step and outcome.until is None:
                     outcome.until = part.until
-                outcome.seconds = time.monotonic() - began
+                outcome.began, outcome.seconds = began, time.monotonic() - began
                 return outcome
 
     def is_own(self, error: BaseException) -> bool:

@@ -3,7 +3,7 @@
 from typing import Any, Protocol
 
 from millpond.execution.operators.running import OperatorStep
-from millpond.identities import OperatorId, QueueId
+from millpond.identities import OperatorId, QueryName, QueueId
 from millpond.planning.convergence import Merge
 from millpond.planning.parts import Cut
 from millpond.storage.pages import Page
@@ -13,7 +13,7 @@ from millpond.storage.queues import Compaction
 class Listener(Protocol):
     """The part that is told what steps brought; all calls but the last come with the lock held."""
 
-    def put_out(self, query: str, page: Page | None, until: int) -> None:
+    def put_out(self, query: QueryName, page: Page | None, until: int) -> None:
         """A query has put out a page, or nothing; it is complete up to a time."""
 
     def to_commit(self, identity: OperatorId, step: OperatorStep) -> None:

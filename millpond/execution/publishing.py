@@ -183,9 +183,9 @@ class Publishing:
         operators.queues[identity].advance(until)
         read = dict.fromkeys((*running.inputs, *(queue.name for queue, _ in running.past)))
         for queue in (operators.queues[name] for name in read):
+            queue.free()
             if compacts:
                 self._compact(queue)
-            queue.free()
         operators.count([*read, identity])
         self._cutting.let_go(identity)
         self._telling.changed |= {identity, *operators.graph.readers(identity)}
@@ -217,7 +217,8 @@ class Publishing:
     # -- queues ----------------------------------------------------------------------------
 
     def _compact(self, queue: Queue) -> None:
-        """Has fewer pages hold a queue's content; where the store fails that can wait."""
+        """Has fewer pages hold what a queue keeps, once what nobody needs is gone; where the store
+        fails that can wait."""
         compaction = None
         try:
             compaction = queue.compaction()
@@ -229,6 +230,7 @@ class Publishing:
             return
         if compaction is not None:
             queue.compact(compaction)
+            queue.free()
 
     # -- quiet inputs ----------------------------------------------------------------------
 

@@ -87,6 +87,8 @@ class SharedJob:
         pairs = zip([job, *others], of_members, strict=True)
         outcomes = [each.outcome(found) for each, found in pairs]
         self._count(outcomes, of_members, time.monotonic() - began)
+        for outcome in outcomes:
+            outcome.began = began
         return outcomes
 
     def _fresh(self, position: int) -> tuple[tuple[int, Portion], ...]:

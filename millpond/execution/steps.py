@@ -126,6 +126,8 @@ class Outcome:
     until: int | None = None
     """Up to where it came, if that is less far than it was prepared for."""
     seconds: float = 0.0
+    began: float = 0.0
+    """When it was begun, by the clock of this process."""
     driver_bytes: int = 0
     """How many bytes of rows came to the driver."""
     taken: int = 0

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from millpond.identities import OperatorId, QueueId
-from millpond.planning.bounded import Freeing
+from millpond.planning.bounded import AnyFreeing
+from millpond.planning.punctuated import Closing
 from millpond.storage.members import Members
 from millpond.storage.queues import Queue
 from millpond.storage.state_cache import StateCache
@@ -79,7 +80,9 @@ class Surroundings:
     """The queries of each shape, by the name of their group."""
     since: Mapping[QueueId, int] = field(default_factory=dict)
     """Streams are read after these times: a query sees what comes after its registration."""
-    freeing: Callable[[OperatorId], Sequence[Freeing]] = lambda identity: ()
+    freeing: Callable[[OperatorId], Sequence[AnyFreeing]] = lambda identity: ()
     """Which rows of a join can be freed, as its inputs are bounded."""
+    closing: Callable[[OperatorId], Sequence[Closing]] = lambda identity: ()
+    """Which rows of a join or group can be freed, as its inputs are punctuated."""
     missed: Missed = field(default_factory=Missed)
     """What steps would have taken less on executors that are not there yet."""

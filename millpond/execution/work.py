@@ -22,7 +22,8 @@ from millpond.kernels.kernel import Kernel, MemberKernel, fresh_number
 from millpond.kernels.living import LivingRows
 from millpond.storage.faults import writing
 from millpond.storage.files import PARQUET, write_rows
-from millpond.storage.forms import Form, Frees, Keyed, Ordered
+from millpond.storage.forms import FREED, Form, Keyed, Ordered
+from millpond.storage.frees import Frees, sweeps
 from millpond.storage.pages import ends_of
 from millpond.storage.portions import Portion, Scan, TaskRows
 from millpond.storage.readers import Remains
@@ -99,7 +100,8 @@ class Destination:
         part: str = "delta",
     ) -> Answer:
         """Writes what changes in a bucket of the state, or of a part of it."""
-        if changes.num_rows == 0:
+        is_swept = isinstance(form, FREED) and sweeps(form.frees) and version.buckets[bucket]
+        if changes.num_rows == 0 and not is_swept:
             return {}
         path = f"{self.state}-{part}-{bucket}-{attempt}"
         delta = STATES.write(name, form, version, changes, path, until, self.is_durable)
@@ -192,7 +194,7 @@ class RunKernel:
 
     def run(self, rows: pa.Table, bucket: int, attempt: int) -> AnswerAndOutput:
         """One bucket: its output, and what changes in its state."""
-        if rows.num_rows == 0 and self.kernel.keys:
+        if rows.num_rows == 0 and self.kernel.keys and not sweeps(self.frees):
             return {}, self.kernel.output_schema.empty_table()
         kernel, version = self.kernel, self.version
         form = Keyed(kernel.state_schema, tuple(kernel.keys), self.frees)
@@ -217,14 +219,16 @@ class RunMemberKernel:
     versions: tuple[StateVersion, StateVersion]
     after: int
     until: int
+    frees: tuple[Frees, Frees] = ((), ())
+    """Which groups are final, and which members are theirs."""
 
     def run(self, rows: pa.Table, bucket: int, attempt: int) -> AnswerAndOutput:
         """One bucket: its output, and what changes in its state."""
         kernel = self.kernel
-        if rows.num_rows == 0 and kernel.keys:
+        if rows.num_rows == 0 and kernel.keys and not sweeps(self.frees[0]):
             return {}, kernel.output_schema.empty_table()
-        groups = Keyed(kernel.state_schema, tuple(kernel.keys))
-        members = Ordered(kernel.member_schema)
+        groups = Keyed(kernel.state_schema, tuple(kernel.keys), self.frees[0])
+        members = Ordered(kernel.member_schema, self.frees[1])
         name = BucketName(self.destination.directory, self.operator, bucket)
         member_name = BucketName(self.destination.directory, f"{self.operator}.members", bucket)
         state = STATES.rows_of(name, groups, self.versions[0], rows)

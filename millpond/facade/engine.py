@@ -10,14 +10,15 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from millpond.arguments import as_session, as_text, as_ticks
+from millpond.arguments import as_session, as_text, as_ticks, shown_value
 from millpond.catalog import Catalog, QueryEntry, warned
+from millpond.cql.check.punctuations import read_pattern
 from millpond.cql.text.parameters import with_parameters
 from millpond.cql.text.split import split_statements
 from millpond.delivery.deliveries import Deliveries, no_bad_rows, nothing_left_out
@@ -34,16 +35,22 @@ from millpond.facade.function_registry import FunctionGiven, register, register_
 from millpond.facade.operation import Operation
 from millpond.facade.result_stream import ResultStream
 from millpond.facade.room import Room
+from millpond.facade.shedding import Watch
 from millpond.facade.source_pages import read_page
 from millpond.facade.statements import Statements
 from millpond.failures import Failure
+from millpond.functions.aggregate import Aggregate
 from millpond.insight.display import Plan, Query, shown
 from millpond.insight.measured_plan import measured_plan
-from millpond.insight.query_plans import plan_text
+from millpond.insight.quality import Quality, quality_of
+from millpond.insight.query_plans import STAGES, plan_text
 from millpond.insight.validation.whole import complaints
 from millpond.intake.arrivals import Arrivals, Intake
 from millpond.intake.budget import Budget, cached_bytes, state_bytes
 from millpond.intake.inputs import Inputs, Report
+from millpond.intake.promises import advance, end, promise_on_demand
+from millpond.intake.punctuations import POLICIES
+from millpond.intake.pushing import push, push_changes
 from millpond.intake.reading import Allowance, ReadLimits
 from millpond.interruption import WholeLock, uninterrupted
 from millpond.planning.graph import Graph
@@ -51,7 +58,7 @@ from millpond.scheduling.runtime import SchedulingLoop
 from millpond.scheduling.strategy import Strategy
 from millpond.scheduling.strategy_text import engine_strategy
 from millpond.schema import Type
-from millpond.settings import Settings
+from millpond.settings import DISK, OFF, Settings
 from millpond.sharing.ground import Ground
 from millpond.sharing.queries import Queries
 from millpond.spark.lazy import LazySpark
@@ -59,6 +66,9 @@ from millpond.storage.journal import Journal
 from millpond.storage.queues import Queue
 from millpond.storage.statement_memory import StatementMemory
 from millpond.storage.store import Store
+from millpond.storage.transitions import Transition
+from millpond.tracing.following import Following
+from millpond.tracing.telling import check_packages
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -98,6 +108,7 @@ class Engine:
         settings = settings or Settings()
         if store is not None:
             settings = settings.with_option("store", str(store))
+        check_packages(settings)
         catalog = Catalog(tick_microseconds=settings.tick_microseconds)
         catalog.function_processes.are_wanted = settings.functions == "process"
         register_all(catalog, functions)
@@ -110,8 +121,10 @@ class Engine:
             Budget(settings.budget_bytes),
         )
         self.catalog, self.lock = self.ground.catalog, self.ground.lock
+        self._following: Following | None = None
         self._make_parts(keep_results)
         self._open_store(settings.store)
+        self._follow(settings)
         self.operation = Operation(
             self.lock, self._turn, self.arrivals, lambda: self.deliveries.is_all_written
         )
@@ -124,12 +137,15 @@ class Engine:
         ground = self.ground
         ground.deliveries = Deliveries(self.lock, lambda: ground.spark, self._wake)
         self.queries = Queries(ground, keeps_results)
-        self.queries.listener = Commits(self.queries, self._tidy, self._wake_loop)
+        self._commits = Commits(self.queries, self._tidy, self._wake_loop)
+        self._commits.follower = self._following
+        self.queries.listener = self._commits
         self.statements = self.queries.statements = Statements(self.queries, self, self.show)
         self._room = Room(self.queries, lambda: self.operation)
+        self._watch = Watch(self.queries)
 
     def _open_store(self, location: str) -> None:
-        store = Store(location)
+        store = Store(location, forces=self.settings.durability == DISK)
         try:
             journal = Journal(store)
         except BaseException:
@@ -150,8 +166,11 @@ class Engine:
             ground.deliveries.keeper,
             ground.deliveries,
         )
+        ground.inputs.settings = lambda: ground.settings
         ground.inputs.stopping = self.queries.relying.stopped_by
-        ground.inputs.done = lambda each: self.queries.apply([each])
+        ground.inputs.contradicted = self.queries.closings.stopped_by
+        ground.inputs.missed_by = self.queries.relying.missed_by
+        ground.inputs.done = self._come
         self.arrivals = Arrivals(
             ground.inputs,
             self.graph,
@@ -257,7 +276,8 @@ class Engine:
         name: str = "<script>",
         parameters: Mapping[str, Any] | None = None,
     ) -> list[Any]:
-        """Runs the statements of a script; the answers of SHOW and EXPLAIN, in order.
+        """Runs the statements of a script; the answers of SHOW and EXPLAIN, in order, and of DROP
+        CONSTRAINT where rows that it has freed are missing for a while.
 
         ``parameters`` are the values of ``:name`` in it.
         """
@@ -289,10 +309,26 @@ class Engine:
 
     def use(self, settings: Settings) -> None:
         """Goes on with other settings."""
-        self.ground.settings = settings
+        before, self.ground.settings = self.settings, settings
+        if (before.traces, before.trace_share) != (settings.traces, settings.trace_share):
+            self._follow(settings)
         self.catalog.function_processes.are_wanted = settings.functions == "process"
         self._keep_to_budget()
+        self.journal.forces = settings.durability == DISK
         self.queries.use(settings)
+
+    def _follow(self, settings: Settings) -> None:
+        """Has some arrivals be followed to where they are delivered, or none any more."""
+        before, self._following = self._following, None
+        if settings.traces != OFF:
+            self._following = Following(settings)
+        self._commits.follower = self._following
+        if before is not None:
+            before.close(0)
+
+    def traced(self, headers: Mapping[str, str]) -> AbstractContextManager[object]:
+        """What is pushed inside belongs to the trace that the headers of a request name, if any."""
+        return nullcontext() if self._following is None else self._following.within(headers)
 
     def use_strategy(self, strategy: Strategy) -> None:
         """Has another strategy decide from now on."""
@@ -313,13 +349,14 @@ class Engine:
     def register_function(
         self,
         name: str,
-        function: Callable[..., Any],
+        function: Callable[..., Any] | Aggregate,
         parameters: Sequence[Type | str],
         result: Type | str,
     ) -> None:
         """Makes a function of Arrow arrays one of CQL; it must be deterministic, row by row.
 
-        It gets an array for each parameter, NULLs included, and gives one of the same length.
+        It gets an array for each parameter, NULLs included, and gives one of the same length. An
+        ``Aggregate`` becomes an aggregate function, whose parts get the values of one row.
         """
         with self.lock:
             self.ground.check_open()
@@ -350,9 +387,10 @@ class Engine:
                 return 0
             before = self.inputs.late_count(name)
             with self.inputs.ahead() as coming:
-                self.inputs.push(name, rows, coming)
+                push(self.inputs, name, rows, coming)
                 if key is not None:
                     self.inputs.remember(name, key, coming)
+            self._watch.look()  # a step may be under way, which takes long
             return self.inputs.late_count(name) - before
 
     def push_changes(self, name: str, changes: Iterable[tuple[Any, str, Any]]) -> None:
@@ -361,14 +399,38 @@ class Engine:
         with self.lock:
             self.ground.check_open()
             with self.inputs.ahead() as coming:
-                self.inputs.push_changes(name, changes, coming)
+                push_changes(self.inputs, name, changes, coming)
 
     def advance(self, name: str, timestamp: Any) -> None:
         """A heartbeat: promises that nothing at or before the time will follow."""
         with self.lock:
             self.ground.check_open()
             with self.inputs.ahead() as coming:
-                self.inputs.advance(as_text(name, "a name"), timestamp, coming)
+                advance(self.inputs, as_text(name, "a name"), timestamp, coming)
+
+    def punctuate(
+        self,
+        stream: str,
+        where: str,
+        parameters: Mapping[str, Any] | None = None,
+        on_violation: str = "stop",
+    ) -> None:
+        """A punctuation: promises that no tuple that comes later matches ``where``, such as
+        ``order_id <= 7 AND region IN ('a', 'b')``.
+
+        A tuple that does is put aside; ``on_violation``: those that rely on it ``stop``, or it is
+        only a matter of ``count``.
+        """
+        where = with_parameters(as_text(where, "a pattern"), parameters or {})
+        if on_violation not in POLICIES:
+            told = shown_value(on_violation)
+            raise StateError(f"on_violation is {' or '.join(POLICIES)}, not {told}")
+        with self.lock:
+            self.ground.check_open()
+            entry = self.ground.stream_entry(stream)
+            pattern = read_pattern(where, entry)
+            with self.inputs.ahead() as coming:
+                self.inputs.punctuate(entry.name, pattern, on_violation, coming)
 
     def late(self, stream: str, last_rows: int | None = None) -> pa.Table:
         """The tuples of a stream that came too late, as they came: all that are kept, or so many.
@@ -398,9 +460,15 @@ class Engine:
 
     def violating(self, stream: str, last_rows: int | None = None) -> pa.Table:
         """The tuples of a stream that broke a constraint, as they came: all that are kept, or so
-        many; the last column, ``violates``, is the constraint's name."""
+        many; the last columns, ``violates`` and ``missed_by``, name the constraint and the queries
+        that went on without the tuple."""
         with self.lock:
             return self.inputs.violating(as_text(stream, "a name"), last_rows)
+
+    def _come(self, transition: Transition) -> None:
+        if self._following is not None:
+            self._following.comes(transition)
+        self.queries.apply([transition])
 
     def _arrived(self, queue: Queue) -> None:
         runtime = self.queries.started
@@ -510,7 +578,7 @@ class Engine:
         with self.lock:
             if self.ground.is_closed:
                 return
-            self.inputs.end(self.graph)
+            end(self.inputs, self.graph)
         self.operation.work(Intake())
 
     def _intake(self, report: Report | None, limits: ReadLimits) -> Intake:
@@ -530,8 +598,9 @@ class Engine:
                 return False
             has_queries = bool(self.queries.outputs)
             if has_queries and intake.promises and (has_news or is_idle):
-                self.inputs.promise(self.settings)
+                promise_on_demand(self.inputs, self.settings)
                 self.arrivals.has_news = False
+            self._watch.look()
             self.journal.flush()
             has_bad_rows = self.deliveries.has_more
         if has_bad_rows:  # of results it is after each commit that they are handed on
@@ -640,6 +709,11 @@ class Engine:
         """How long the results of a query took, from the arrival of their tuples."""
         return self.deliveries.latency(query)
 
+    def quality(self, query: str) -> Quality:
+        """How good the answers of a query are: how much is kept, and how wide the bounds are."""
+        with self.lock:
+            return quality_of(self.queries, self.ground.query_entry(query))
+
     def query_entry(self, name: str) -> QueryEntry:
         """The catalog entry of a query."""
         return self.ground.query_entry(name)
@@ -653,8 +727,8 @@ class Engine:
     def explain(self, name: str, stage: str = "physical") -> Plan:
         """The plan of a registered query."""
         entry = self.query_entry(name)
-        if as_text(stage, "a stage") not in ("logical", "physical", "analyze"):
-            raise StateError(f'no stage "{stage}" of a plan; known: logical, physical, analyze')
+        if as_text(stage, "a stage") not in STAGES:
+            raise StateError(f'no stage "{stage}" of a plan; known: {", ".join(STAGES)}')
         with self.lock:
             return Plan(entry.name, stage, plan_text(self.queries, entry, stage))
 
@@ -718,11 +792,14 @@ class Engine:
             self.ground.is_closed = True
             self.arrivals.close()
             self.inputs.close()
+        until = time.monotonic() + seconds
         try:
-            left = self._end(time.monotonic() + seconds)
+            left = self._end(until)
         finally:  # also when it is interrupted: then nothing is waited for
             with uninterrupted:
                 self._let_go()
+        if self._following is not None:
+            self._following.close(until - time.monotonic())
         if left:
             logger.warning("closed after %g seconds while still at work: %s", seconds, left)
 
@@ -736,7 +813,7 @@ class Engine:
             self.catalog.function_processes.close()
             if self.queries.started is not None:
                 left += [f"a step of query {each}" for each in self.queries.started.close(until)]
-        left += [f"the sink of query {each}" for each in self.deliveries.end(until)]
+        left += self.deliveries.end(until)
         return ", ".join(left)
 
     def _let_go(self) -> None:

@@ -8,9 +8,12 @@ from millpond.catalog import Catalog
 from millpond.cql.functions_in_use import functions_in_use
 from millpond.cql.user_functions import checked_name, checked_types
 from millpond.errors import StateError
+from millpond.functions.aggregate import Aggregate
 from millpond.schema import Type
 
-FunctionGiven: TypeAlias = "tuple[str, Callable[..., Any], Sequence[Type | str], Type | str]"
+FunctionGiven: TypeAlias = (
+    "tuple[str, Callable[..., Any] | Aggregate, Sequence[Type | str], Type | str]"
+)
 """What ``register_function`` takes."""
 
 
@@ -28,7 +31,7 @@ def register_all(catalog: Catalog, functions: Iterable[FunctionGiven]) -> None:
 def register(
     catalog: Catalog,
     name: str,
-    function: Callable[..., Any],
+    function: Callable[..., Any] | Aggregate,
     parameters: Sequence[Type | str],
     result: Type | str,
 ) -> bool:

@@ -176,6 +176,7 @@ class Operation:
             if self.store_error is not None:
                 raise self.store_error
             self._changed.wait()
+        self._raise_untold()
 
     def wait_for(self, is_so: Callable[[], bool]) -> None:
         """Waits until something is so, or the loop has nothing more to do.
@@ -223,18 +224,20 @@ class Operation:
         """
         with self._lock:
             background = self._background
-            if background is None:
-                return True
-            self._is_stopping, self._drains = True, drain
-            self._changed.notify_all()
-        if background is not threading.current_thread():
+            if background is not None:
+                self._is_stopping, self._drains = True, drain
+                self._changed.notify_all()
+        if background not in (None, threading.current_thread()):
             background.join(seconds)
             if background.is_alive():
                 return False
-        error, self._error = self._error, None
+        self._raise_untold()
+        return True
+
+    def _raise_untold(self) -> None:
+        error = self.take_error()
         if error is not None:
             raise error
-        return True
 
     @property
     def is_started(self) -> bool:

@@ -5,21 +5,22 @@ out: results and late tuples go; queries whose state or input is lost stand stil
 error, and the others go on. Whatever no longer counts is moved to a folder of the store.
 """
 
-import re
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from millpond.cql.user_functions import checked_types
+from millpond.cql.needed_functions import functions_in
 from millpond.durability.checkpoint import checkpoint
 from millpond.durability.recovery import file_names, replay
 from millpond.errors import DamageError, StateError
 from millpond.facade.engine import Engine
+from millpond.facade.stand_ins import settings_of, with_stand_ins
 from millpond.failures import Failure
-from millpond.functions.user_function import UserFunction
 from millpond.identities import OperatorId, QueryName, QueueId
 from millpond.settings import Settings
-from millpond.storage.log import LogEnd, Record
+from millpond.storage.formats import FORMAT
+from millpond.storage.log import LogEnd
 from millpond.storage.mark import LOG, NAME, Mark
 from millpond.storage.soundness import Findings, check, held
 from millpond.storage.store import END, FOLDERS, is_own
@@ -48,28 +49,33 @@ class SetAside:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         numbers = (n for n in range(1, 10**6) if not (directory / SET_ASIDE / str(n)).exists())
-        self._place = directory / SET_ASIDE / str(next(numbers))
+        self.place = directory / SET_ASIDE / str(next(numbers))
         self._moved: list[str] = []
 
     def move(self, name: str) -> None:
         """Moves a file of the store, if it is there."""
         if (self._directory / name).is_file():
             self._make_room(name)
-            (self._directory / name).replace(self._place / name)
+            (self._directory / name).replace(self.place / name)
 
     def copy(self, name: str) -> None:
         """Keeps a file as it is now."""
         if (self._directory / name).is_file():
             self._make_room(name)
-            (self._place / name).write_bytes((self._directory / name).read_bytes())
+            shutil.copyfile(self._directory / name, self.place / name)
 
     def _make_room(self, name: str) -> None:
-        (self._place / name).parent.mkdir(parents=True, exist_ok=True)
+        (self.place / name).parent.mkdir(parents=True, exist_ok=True)
         self._moved.append(name)
+
+    @property
+    def count(self) -> int:
+        """How many files are in it."""
+        return len(self._moved)
 
     def told(self) -> list[str]:
         """Where it is."""
-        return [f"{len(self._moved)} files set aside in {self._place}"] if self._moved else []
+        return [f"{len(self._moved)} files set aside in {self.place}"] if self._moved else []
 
 
 # -- mark and log ----------------------------------------------------------------------------------
@@ -78,6 +84,11 @@ class SetAside:
 def _log_repaired(found: Findings, aside: SetAside) -> list[str]:
     """Has mark, log and its end be sound again; what is lost by that."""
     directory, framing = found.directory, found.framing
+    if found.version < FORMAT:
+        raise StateError(
+            f"{directory / LOG}: written in format {found.version}: repair it with the version "
+            f"that wrote it, then upgrade it; this version repairs format {FORMAT}"
+        )
     if "written in" in found.faults.get(LOG, ""):
         raise StateError(f"{directory / LOG}: {found.faults[LOG]}; only that version can repair it")
     if NAME in found.faults:
@@ -146,10 +157,7 @@ def _files_repaired(directory: Path, aside: SetAside) -> list[str]:
         found = check(directory)
     if found.is_sound:
         return []
-    opened = next(record for record in found.records if record["kind"] == "open")
-    given = {"seed": opened["seed"], "tick": f"{opened['tick']} microseconds"}
-    settings = Settings().with_options(given)
-    engine = _Repairing(settings, found, directory, aside)
+    engine = _Repairing(settings_of(found.records), found, directory, aside)
     engine.close()
     return engine.lost
 
@@ -166,7 +174,7 @@ class _Repairing(Engine):
 
     def _recover(self) -> None:
         try:
-            replay(self.queries, self._with_any_functions)
+            replay(self.queries, lambda record: with_stand_ins(self.catalog, record))
             damaged = set(self.store.faults(file_names(self.queries)))
             self._lose(damaged)
             self.runtime.free()
@@ -175,12 +183,6 @@ class _Repairing(Engine):
             self.journal.abandon()
             self.close()
             raise
-
-    def _with_any_functions(self, record: Record) -> None:
-        """Stands in for the user's functions: nothing is computed."""
-        for facts in record.get("needed", ()) if record["kind"] == "needs" else ():
-            stand_in = _stand_in(facts["name"], facts["signature"], facts["digest"])
-            self.catalog.functions[facts["name"]] = stand_in
 
     def _lose(self, damaged: set[str]) -> None:
         for log in self.deliveries:
@@ -200,11 +202,16 @@ class _Repairing(Engine):
             queue.lose(damaged)
         for identity, running in [*self.runtime.running.items()]:
             lost = damaged & running.state.names if running.state else set[str]()
-            if lost and identity in self.graph.operators and running.rebuild():
+            if lost and self._can_compute(identity) and running.rebuild():
                 served = ", ".join(dict.fromkeys(self._served(identity)))
                 self.lost.append(f"made anew: the state of {served} ({self._said(lost)})")
             else:
                 self._fail([identity], lost, "state")
+
+    def _can_compute(self, identity: OperatorId) -> bool:
+        """Whether an operator calls no functions of the user, which are not here."""
+        operator = self.graph.operators.get(identity)
+        return operator is not None and not functions_in(operator)
 
     def _lose_pages(self, queue: QueueId, lost: set[str]) -> None:
         if lost:
@@ -243,14 +250,6 @@ class _Repairing(Engine):
         self.store.remove(tuple(unneeded))
         self.journal.flush()
         self.journal.begin_anew(checkpoint(self.queries))
-
-
-def _stand_in(name: str, signature: str, digest: str) -> UserFunction:
-    found = re.fullmatch(r".*?\((.*)\) (.*)", signature)
-    if found is None:
-        raise StateError(f"internal: {signature} is no signature of a function")
-    parameters, result = checked_types(name, found[1].split(", "), found[2])
-    return UserFunction(name, parameters, result, digest, b"")
 
 
 def _names(pages: Iterable[Any]) -> set[str]:

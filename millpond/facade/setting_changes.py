@@ -1,8 +1,10 @@
 """SET: a setting is changed while there is an engine, as far as that still changes anything."""
 
+import logging
+from dataclasses import replace
 from typing import Protocol
 
-from millpond.catalog import QueryEntry
+from millpond.catalog import QueryEntry, StreamEntry
 from millpond.cql.apply import apply
 from millpond.cql.statements import SetOption
 from millpond.errors import StateError
@@ -10,6 +12,9 @@ from millpond.scheduling.strategy import Strategy
 from millpond.scheduling.strategy_text import engine_strategy
 from millpond.settings import Settings, refuse_late_change
 from millpond.sharing.queries import Queries
+from millpond.tracing.telling import check_packages
+
+logger = logging.getLogger("millpond")
 
 
 class Whole(Protocol):
@@ -39,7 +44,12 @@ def refuse_setting(queries: Queries, action: SetOption) -> None:
         raise StateError(
             "SET store comes before everything that is kept there: make it the first statement"
         )
+    if action.key.lower() == "durability" and not ground.store.is_durable:
+        raise StateError(
+            "SET durability is about a store that lasts: SET store = 'DIRECTORY' first, or --store"
+        )
     engine_strategy(settings.strategy, settings.budget_bytes, settings.mode)
+    check_packages(settings)
     apply(action, ground.catalog.copy())
 
 
@@ -53,6 +63,24 @@ def use_setting(queries: Queries, whole: Whole, action: SetOption) -> None:
     if key in ("strategy", "mode", "budget"):
         strategy = engine_strategy(settings.strategy, settings.budget_bytes, settings.mode)
         whole.use_strategy(strategy)
+    if not settings.latency_seconds:
+        _keep_as_said(queries)
+
+
+def _keep_as_said(queries: Queries) -> None:
+    """Without a latency the engine drops nothing by itself: what it had decided counts no more."""
+    ground = queries.ground
+    for entry in list(ground.catalog.of_kind(StreamEntry)):
+        if entry.shed_percent is not None:
+            kept = replace(entry, shed_percent=None)
+            ground.catalog.replace(kept)
+            ground.inputs.use_entry(kept.identity)
+            ground.inputs.kept_because[kept.identity] = "no latency is set any more"
+            logger.info(
+                "stream %s keeps %g percent from now on: no latency is set any more",
+                kept.name,
+                kept.kept_percent,
+            )
 
 
 def _with(queries: Queries, action: SetOption) -> Settings:

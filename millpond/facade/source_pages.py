@@ -26,19 +26,20 @@ def _read_elsewhere(
         expect_spark()
     if intake is None or not is_large or not reading.can_be_elsewhere:
         return None
-    if intake.orderings:
-        return None  # one remembers what came before
     may_wait = most == 0 or settings.place_by == "rows"
     if not may_wait and not ground.lazy_spark.is_started:
         return None  # while Spark starts there is work for the driver
+    with ground.lock:
+        admission = admit_elsewhere(ground.inputs, reading)
+    if admission is None:
+        return None
     from millpond.spark.sources import read_page
 
-    with ground.lock:
-        work = {
-            "admission": admit_elsewhere(ground.inputs, reading),
-            "settings": settings,
-            "directory": str(ground.directory.absolute()),
-            "rows": reading.taken,
-            "now": intake.now_ticks(),
-        }
+    work = {
+        "admission": admission,
+        "settings": settings,
+        "directory": str(ground.directory.absolute()),
+        "rows": reading.taken,
+        "now": intake.now_ticks(),
+    }
     return read_page(ground.spark, ground.store, work)

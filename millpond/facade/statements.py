@@ -1,7 +1,8 @@
 """Statements are executed: what they change is decided, then in the log, then done; or nothing."""
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -28,6 +29,7 @@ from millpond.cql.statements import (
     Drop,
     Explain,
     Insert,
+    Punctuate,
     SetOption,
     Show,
     Statement,
@@ -38,9 +40,12 @@ from millpond.delivery.transitions import SinkFed
 from millpond.errors import CqlError, MillpondError, Position, StateError
 from millpond.facade.setting_changes import Whole, refuse_setting, use_setting
 from millpond.identities import InputId, StreamId
+from millpond.insight.constraints import dropped_rows
 from millpond.insight.display import Plan
 from millpond.insight.query_plans import plan_text
 from millpond.intake.inputs import Coming, is_read_at_once
+from millpond.intake.promises import keep_promise
+from millpond.intake.pushing import change_relation, change_time, content_of, push
 from millpond.intake.relation_changes import changed_rows
 from millpond.sharing.arrangement import Stopped, needs
 from millpond.sharing.arranging import Arranging
@@ -51,7 +56,6 @@ from millpond.sharing.policy_changes import succession
 from millpond.sharing.queries import Queries
 from millpond.sharing.statement import Dropped, counted, said
 from millpond.sharing.window_changes import refuse_unknown, renewal
-from millpond.spelling import listed
 from millpond.storage.transitions import Transition
 
 
@@ -64,7 +68,7 @@ class Statements:
         self._show = show
 
     def execute(self, text: str, position: Position, is_anew: bool = False) -> Any:
-        """Executes one statement; the answer of SHOW and EXPLAIN.
+        """Executes one statement; the answer of SHOW and EXPLAIN, and of DROP CONSTRAINT.
 
         One that an earlier run with this store has executed is passed over, unless it is meant
         anew.
@@ -74,7 +78,8 @@ class Statements:
             ground.check_open()
             if ground.memory.passes_over(text) and not is_anew:
                 return None
-            statement = check_statement(text, position, ground.catalog)
+            tolerate = ground.settings.tolerate
+            statement = check_statement(text, position, ground.catalog, tolerate)
         try:
             answer = self._act(statement)
         except CqlError as error:
@@ -140,6 +145,20 @@ class Statements:
                 with self._ground.lock, self._at_rest(action):
                     self._ground.check_open()
                     self._change(statement)
+                    return self._told(action)
+        return None
+
+    def _told(self, action: Action) -> pa.Table | None:
+        """From when on all tuples are part of a stream again that has a constraint less."""
+        match action:
+            case AlterStream(drops=str() as dropped):
+                stream, name = action.name.lower(), dropped.lower()
+                rows = [
+                    {"constraint": row["name"], "complete from": row["complete from"]}
+                    for row in dropped_rows(self._queries)
+                    if (row["stream"].lower(), row["name"].lower()) == (stream, name)
+                ]
+                return pa.Table.from_pylist(rows) if rows else None
         return None
 
     def _change(self, statement: Statement) -> None:
@@ -155,7 +174,12 @@ class Statements:
                     self._create(entry, lambda decided: queries.change([*first, *decided]))
             case Insert() as action:
                 coming = Coming()
-                ground.inputs.push(action.relation, list(action.rows), coming)
+                push(ground.inputs, action.relation, list(action.rows), coming)
+                queries.change([counted(statement), *coming])
+            case Punctuate() as action:
+                coming = Coming()
+                told = action.pattern, action.on_violation
+                ground.inputs.punctuate(action.stream, *told, coming)
                 queries.change([counted(statement), *coming])
             case SetOption() as action if action.key.lower() == "store":
                 refuse_setting(queries, action)
@@ -163,7 +187,8 @@ class Statements:
                 self._whole.use(ground.settings.with_option("store", str(action.value)))
                 ground.memory.done(statement)
             case action:
-                queries.change([said(statement), *self._decide(action)])
+                within = queries.watching.measured(action)
+                queries.change([said(statement, within), *self._decide(action)])
                 self._follow_up(action)
 
     def _decide(self, action: Action) -> list[Transition]:
@@ -175,32 +200,30 @@ class Statements:
                 return self._altering(action)
             case AlterStream():
                 self._try(action)
-                self._refuse_dropping(action)
+                return self._leaving(action)
             case AlterPlan():
                 self._queries.refuse_placing(action.operator)
             case SetOption():
                 refuse_setting(self._queries, action)
         return []
 
-    def _refuse_dropping(self, action: AlterStream) -> None:
-        """Refuses to drop a constraint by which rows were freed that would be needed then."""
+    def _leaving(self, action: AlterStream) -> list[Transition]:
+        """What a dropped constraint forbids still by which rows were freed; refused if those would
+        be missing for ever."""
         entry = self._ground.catalog.get(action.name)
         if action.drops is None or not isinstance(entry, StreamEntry):
-            return
-        relying = self._queries.relying.queries(entry, [action.drops])
-        if relying:
-            raise StateError(
-                f"constraint {action.drops} of stream {entry.name} frees rows of {listed(relying)}"
-                ", which would be missing from then on; DROP these first"
-            )
+            return []
+        return self._queries.leaving.decided(entry, action.drops)
 
     def _follow_up(self, action: Action) -> None:
         """What follows from a statement that is done, and may be decided later as well."""
         match action:
             case AlterStream():
-                self._ground.inputs.keep_promise(StreamId(action.name))
+                keep_promise(self._ground.inputs, StreamId(action.name))
             case AlterPlan():
                 self._queries.runtime.move_queues()
+            case SetOption() if action.key.lower() == "durability":
+                self._ground.force()
         self._ground.journal.try_to_flush()
 
     def _create(self, entry: Entry, change: Callable[[list[Transition]], None]) -> None:
@@ -228,7 +251,7 @@ class Statements:
         inputs, decided = self._ground.inputs, list[Transition]()
         source = open_source_of(self._ground, entry)
         if isinstance(entry, RelationEntry) and is_read_at_once(entry):
-            decided = inputs.content_of(entry, source)
+            decided = content_of(inputs, entry, source)
         bad_rows = bad_rows_entry(entry) if isinstance(entry, StreamEntry) else None
         if bad_rows is None:
             change(decided)
@@ -243,11 +266,24 @@ class Statements:
             refuse_what_is_gone(queries, entry, plans.optimised)
 
         def create(fed: list[Transition]) -> None:
-            arranging = Arranging(queries)
-            arranging.create(entry, plans)
-            change([*fed, *arranging.decided()])
+            with self._kept_for(entry) as filled:
+                arranging = Arranging(queries)
+                arranging.create(entry, plans)
+                change([*fed, *filled, *arranging.decided()])
 
         self._with_sink(entry, create)
+
+    @contextmanager
+    def _kept_for(self, entry: QueryEntry) -> Iterator[list[Transition]]:
+        """Has what is kept of a stream be there for a query; what it holds from the start."""
+        inputs, filled = self._ground.inputs, list[Transition]()
+        if entry.tolerates is not None and inputs.add_kept(entry.tolerates):
+            filled = inputs.fill_kept(entry.tolerates)
+        try:
+            yield filled
+        except BaseException:
+            self._queries.forget_queues(inputs.forget_kept())
+            raise
 
     def _with_sink(self, entry: QueryEntry, create: Callable[[list[Transition]], None]) -> None:
         """Creates what has results, with its sink open; if that fails, the sink is let go."""
@@ -309,7 +345,10 @@ class Statements:
                 queries.alter(changed)
             case AlterStream() as action:
                 apply(action, ground.catalog)
-                ground.inputs.use_entry(StreamId(action.name))
+                constraint = "" if action.alters is None else action.alters.name
+                ground.inputs.use_entry(StreamId(action.name), constraint)
+                if action.kept_percent is not None:
+                    ground.inputs.kept_because[StreamId(action.name)] = "ALTER STREAM has said so"
             case AlterPlan() as action:
                 queries.place_queue(action.operator, action.has_queue)
             case SetOption() as action:
@@ -326,11 +365,13 @@ class Statements:
             case RelationEntry():
                 ground.inputs.add_relation(entry)
             case QueryEntry():
+                if entry.tolerates is not None:
+                    ground.inputs.add_kept(entry.tolerates)
                 self._queries.declare(entry)
 
-    def checked(self, text: str, position: Position) -> Statement:
-        """What a text says."""
-        return check_statement(text, position, self._ground.catalog)
+    def checked(self, text: str, position: Position, tolerate: str) -> Statement:
+        """What a text says, where queries that say nothing of it tolerate that."""
+        return check_statement(text, position, self._ground.catalog, tolerate)
 
     def count(self, digest: str) -> None:
         """A statement was executed, which changes rows."""
@@ -356,7 +397,15 @@ class Statements:
                 ground.deliveries.remove(bad_rows.entry.identity)
         finally:  # a sink may not come to its end well
             self._queries.forget_queues(ground.inputs.drop(InputId(key)))
+            self._queries.forget_queues(ground.inputs.forget_kept())
             ground.claims.release(key)
+
+    def keep(self, stream: str, percent: float, reason: str) -> None:
+        """So many tuples of a stream are kept from now on."""
+        ground, name = self._ground, StreamId(stream)
+        ground.catalog.replace(replace(ground.stream_entry(stream), shed_percent=percent))
+        ground.inputs.use_entry(name)
+        ground.inputs.kept_because[name] = reason
 
     def restore(self, executed: dict[str, int]) -> None:
         """Statements were executed so often."""
@@ -375,10 +424,10 @@ class Statements:
                 ground.check_open()
                 if intake.changed_rows != seen:
                     continue  # somebody else was quicker: look again
-                at = ground.inputs.change_time(intake)
+                at = change_time(ground.inputs, intake)
                 parts = [(old, -1), *([] if new is None else [(new, 1)])]
                 coming = Coming()
-                ground.inputs.change(intake, parts, at, coming)
+                change_relation(intake, parts, at, coming)
                 self._queries.change([counted(statement), *coming])
                 return
 

@@ -16,6 +16,7 @@ from typing import IO, Any, NamedTuple
 import pyarrow as pa
 
 from millpond.errors import InputError
+from millpond.functions.stepping import stepped
 
 _LENGTH = struct.Struct("<Q")
 
@@ -27,6 +28,8 @@ class FunctionCode(NamedTuple):
     code: bytes
     result: str
     arrow_type: pa.DataType
+    is_kept: bool | None = None
+    """Of an aggregate, whether it keeps a state; None if it is none."""
 
 
 class Answers(NamedTuple):
@@ -60,18 +63,21 @@ def answers(function: FunctionCode, columns: Sequence[pa.Array]) -> Answers:
 
 def _loaded(function: FunctionCode) -> Callable[..., Any]:
     try:
-        return _unpickled(function.code)
+        loaded = _unpickled(function.code)
     except Exception as error:
         raise InputError(
             f"{_words(function, error)}; it was sent as it is where it was registered, and cannot "
             "be read where it is needed: import what it uses inside it, and have that installed"
         ) from error
+    if function.is_kept is None:
+        called: Callable[..., Any] = loaded
+        return called
+    return lambda *columns: stepped(loaded, bool(function.is_kept), function.arrow_type, columns)
 
 
 @lru_cache(maxsize=256)
-def _unpickled(code: bytes) -> Callable[..., Any]:
-    called: Callable[..., Any] = pickle.loads(code)  # noqa: S301 (the user's own, of this process)
-    return called
+def _unpickled(code: bytes) -> Any:
+    return pickle.loads(code)  # noqa: S301 (the user's own, of this process)
 
 
 def _words(function: FunctionCode, error: Exception) -> str:

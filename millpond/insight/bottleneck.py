@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from millpond.delivery.latency import in_unit
 from millpond.entities import Entities
 from millpond.insight.input_names import input_label
+from millpond.insight.operator_names import named_queries, operator_label
 from millpond.sharing.queries import Queries
 
 BUSY, IDLE = 0.7, 0.3
@@ -34,20 +35,20 @@ def operator_views(queries: Queries, entities: Entities) -> Iterator[OperatorVie
     if not queries.has_runtime:
         return
     runtime = queries.runtime
-    behind = {e.name: e.get("behind_seconds") for e in entities.of_kind("queue")}
+    behind = entities.values_of("queue", "behind_seconds")
     for identity, measured in runtime.statistics.items():
         running = runtime.running[identity]
         rows = running.waiting(running.claimed, running.horizon)
         slowest = max(running.inputs, key=lambda name: behind.get(name, 0.0), default="")
         yield OperatorView(
             identity,
-            queries.graph.operators[identity].label(),
+            operator_label(queries.graph.operators[identity]),
             measured.inputs.per_second(),
             measured.outputs.per_second(),
             measured.busy.per_second(),
             rows,
             rows * measured.input_bytes,
-            tuple(runtime.picture.queries(identity)),
+            tuple(named_queries(queries, runtime.picture.queries(identity))),
             input_label(queries.ground.catalog, slowest) if slowest else "",
             behind.get(slowest, 0.0),
         )

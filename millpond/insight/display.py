@@ -15,6 +15,8 @@ from millpond.connectors.python_values import to_pandas
 from millpond.delivery.latency import in_unit
 from millpond.identities import BY_NUMBER, InputId, OperatorId
 from millpond.insight.constraints import constraint_rows
+from millpond.insight.punctuations import punctuation_rows
+from millpond.insight.quality import quality_rows
 from millpond.planning.convergence import foreseen
 from millpond.sharing.beginnings import told_merge
 from millpond.sharing.queries import Queries
@@ -301,6 +303,8 @@ _TABLES: dict[str, Callable[[Queries], Iterator[dict[str, Any]]]] = {
     "functions": _functions,
     "sharing": _sharing,
     "constraints": constraint_rows,
+    "punctuations": punctuation_rows,
+    "quality": quality_rows,
     "warnings": _warnings,
 }
 """What SHOW answers by itself, not from the catalog."""

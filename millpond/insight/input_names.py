@@ -2,11 +2,14 @@
 
 from millpond.catalog import Catalog
 from millpond.identities import QueueId
+from millpond.planning.nodes import ONE_ROW
 
 
 def input_label(catalog: Catalog, queue: str) -> str:
     """What a queue is of: a stream, a relation, or the operator it is behind."""
     identity = QueueId(queue)
+    if identity.relation == ONE_ROW.name:
+        return "one row"
     entry = catalog.get(identity.input) if identity.input else None
     if entry is None:
         return queue

@@ -4,12 +4,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from millpond.catalog import QueryEntry
+from millpond.cql.check.reductions import told_reductions
 from millpond.cql.node import Node
 from millpond.errors import MillpondError
 from millpond.identities import OperatorId, RelationId
 from millpond.insight.analysis import analysed
 from millpond.insight.constraints import told_freeings
 from millpond.insight.estimates import Measured
+from millpond.insight.punctuations import told_closings
 from millpond.planning.convergence import foreseen, settle
 from millpond.planning.optimise import optimise
 from millpond.planning.parts import Cuts
@@ -19,16 +21,21 @@ from millpond.sharing.beginnings import refuse_what_is_gone, told_merge, told_st
 from millpond.sharing.planned import planned
 from millpond.sharing.queries import Queries
 
+STAGES = ("logical", "physical", "analyze", "reductions")
+
 
 def plan_text(queries: Queries, entry: QueryEntry, stage: str) -> str:
     """The plan of a query as EXPLAIN shows it, registered or not; the lock is held."""
+    reduced = [f"reduced: {each}" for each in entry.reduced]
     warnings = [f"warning: {each.message}" for each in entry.warnings]
-    return "\n".join([_plan_text(queries, entry, stage), *warnings])
+    return "\n".join([_plan_text(queries, entry, stage), *reduced, *warnings])
 
 
 def _plan_text(queries: Queries, entry: QueryEntry, stage: str) -> str:
     if stage == "analyze":
         return analysed(queries, entry.name)
+    if stage == "reductions":
+        return "\n".join(told_reductions(entry, queries.ground.catalog))
     plan = optimise(entry.plan, entry.on_error)
     if stage == "logical":
         return str(plan)
@@ -40,6 +47,7 @@ def _plan_text(queries: Queries, entry: QueryEntry, stage: str) -> str:
     cuts = queries.runtime.cutting.cuts if queries.has_runtime else Cuts(queries.graph)
     lines = [queries.graph.describe(wanted, parts=cuts.names_in), *_fused(units, wanted)]
     lines += told_freeings(queries, queries.graph, wanted)
+    lines += told_closings(queries, queries.graph, wanted)
     lines += [each.told for each in queries.containments.told(entry.identity)]
     group = queries.groups.of(entry.name)
     if group is not None:
@@ -96,6 +104,7 @@ def _described(queries: Queries, arranging: Arranging, begun: Begun) -> str:
     trial.add(added)
     wanted = trial.upstream(begun.output)
     lines = [trial.describe(wanted, running), *told_freeings(queries, trial, wanted)]
+    lines += told_closings(queries, trial, wanted)
     new = [each.identity for each in added.operators if each.identity in wanted]
     if not new:
         return "\n".join(lines)

@@ -139,8 +139,10 @@ class Arrivals:
             else:
                 del self._readings[name]
                 self._taking.take(reading, intake.report)
-        except InputError as error:
-            self.error = error
+        except InputError as error:  # the next run meets it again: nothing is lost
+            reading.page, self.error = whole, error
+            self._keep_refused(reading, error)
+            return False
         except StoreError:  # it is taken when the store can be written
             reading.page, self._readings[name] = whole, reading
             raise
@@ -148,6 +150,16 @@ class Arrivals:
         self._spans[name] = self._inputs.reached(name) - before if is_known else 0
         allowance.use(name, int(min(rows, left)))
         return True
+
+    def _keep_refused(self, reading: SourceReading, error: InputError) -> None:
+        """A page that is refused stays where it is, or is read again where it can be: it may have
+        been mended by then."""
+        if is_live(reading.source):
+            self._readings[reading.name] = reading
+        else:
+            self._readings.pop(reading.name, None)
+            self._taking.give_up(reading)
+            reading.pages.error = error
 
     # -- reading ---------------------------------------------------------------------------
 

@@ -3,45 +3,51 @@
 Every change ends in ``arrived(queue)``, by which the engine tells its running operators.
 """
 
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from millpond.catalog import Catalog, RelationEntry, StreamEntry
-from millpond.connectors import Progress, Source, arrow_schema, to_arrow
-from millpond.connectors.admission import stream_page_schema
+from millpond.catalog import (
+    Catalog,
+    QueryEntry,
+    RelationEntry,
+    StreamEntry,
+    Tolerance,
+    kept_entry,
+)
+from millpond.connectors import Progress, Source
+from millpond.connectors.admission import Admitted, stream_page_schema
 from millpond.connectors.bad_rows import BadRow
-from millpond.connectors.changes import WEIGHTS, listed_changes
-from millpond.connectors.sources import OpenPages, Taken, as_page, close_source, is_live
+from millpond.connectors.sources import OpenPages, Taken, close_source
 from millpond.connectors.times import as_ticks
+from millpond.cql.patterns import Pattern
 from millpond.errors import StateError
-from millpond.identities import InputId, QueueId, RelationId
+from millpond.identities import InputId, QueueId, StreamId
+from millpond.intake.drop_point import DropPoint, dropped_in, percent_of
 from millpond.intake.epochs import Epochs, Times
 from millpond.intake.intake import (
-    END,
     RelationIntake,
     StreamIntake,
-    refuse_ended,
     relation_page_schema,
     violating_log_name,
 )
-from millpond.intake.reading import is_read, refuse_endless_content
+from millpond.intake.punctuations import Contradictions, promised_by, without_carried
+from millpond.intake.reading import is_read
 from millpond.intake.transitions import (
     BadRowsCame,
+    Contradicted,
     HeartbeatCame,
     KeysPushed,
     PageCame,
+    Punctuated,
     RelationChanged,
-    RelationCopied,
-    SourceRead,
     StreamCame,
 )
-from millpond.kernels.columns import integers
-from millpond.kernels.groups import Ints
 from millpond.planning.graph import Graph
 from millpond.planning.nodes import ONE_ROW
 from millpond.schema import BEGINNING, FOREVER
@@ -69,6 +75,15 @@ Coming = list[Transition]
 
 Stopping = Callable[[StreamEntry, Sequence[str]], Iterable[Transition]]
 """Says what follows when constraints of a stream are broken."""
+
+
+Contradicting = Callable[[StreamEntry, Sequence[Sequence[int]], Coming], Iterable[Transition]]
+"""Says what follows when punctuations that name some columns of a stream are contradicted, beside
+what comes anyway."""
+
+
+Missing = Callable[[StreamEntry, Coming], str]
+"""Names the queries that go on without tuples of a stream, beside those that stop by what comes."""
 
 
 class Aside(Protocol):
@@ -116,8 +131,22 @@ class Inputs:
         """The sources that are held back, as there is no room for what they have."""
         self.stopping: Stopping = lambda entry, broken: ()
         """What follows for queries when constraints of a stream are broken."""
+        self.contradicted: Contradicting = lambda entry, columns, coming: ()
+        """What follows for queries when punctuations of a stream are contradicted."""
+        self.missed_by: Missing = lambda entry, coming: ""
+        """Which queries go on without tuples of a stream that are put aside."""
         self.done: Callable[[Transition], None] = lambda each: each.apply(self)
         """Does what has come; some of it is about queries."""
+        self.watched: dict[InputId, frozenset[int]] = {}
+        """The columns of streams by which queries would free rows if they were ordered."""
+        self.kept: dict[InputId, dict[StreamId, Tolerance]] = {}
+        """By the names of streams what drop points keep of them, and what is needed of that."""
+        self.kept_because: dict[InputId, str] = {}
+        """By the names of streams why they keep as many tuples as they do, since this run began."""
+        self.settings: Callable[[], Settings] = Settings
+        """The settings there are."""
+        self.follows_values = False
+        """Whether it is also seen how far equal values come apart."""
         self.keys: dict[tuple[str, str], None] = {}
         """The last pushes that had a key: the name of the input and the key, oldest first."""
 
@@ -132,31 +161,68 @@ class Inputs:
         intake = StreamIntake(entry, queue, self.catalog.tick_microseconds)
         intake.late_log.books = intake.violating_log.books = self._keeper.books
         self.streams[key] = intake
+        self._link()
+        intake.use_targets()
+
+    def _link(self) -> None:
+        """Has streams know which others they reference, and are referenced by."""
+        for intake in self.streams.values():
+            intake.referring, intake.targets = {}, {}
+        for intake in self.streams.values():
+            for each in intake.entry.constraints:
+                target = self.streams.get(StreamId(each.target)) if each.target else None
+                if target is not None:
+                    intake.targets[each.name] = target
+                    target.referring[f"{intake.entry.name}.{each.name}"] = intake, each.name
+
+    def add_kept(self, tolerance: Tolerance) -> bool:
+        """A query needs what is kept of a stream; whether no other did yet."""
+        stream, name = StreamId(tolerance.stream), StreamId(tolerance.kept)
+        known = self.kept.setdefault(stream, {})
+        if name in known:
+            return False
+        whole = self.streams[stream]
+        self.add_stream(kept_entry(whole.entry, tolerance.kept))
+        self.streams[name].has_come(whole.largest, whole.arrived, whole.queue.heartbeat)
+        known[name] = tolerance
+        return True
+
+    def fill_kept(self, tolerance: Tolerance) -> Coming:
+        """What of a stream has come that no time was promised for: a query that begins sees it."""
+        queue = self.streams[StreamId(tolerance.stream)].queue
+        spans = queue.between(queue.heartbeat, FOREVER)
+        pages = [each.table() for each in spans]
+        whole = DropPoint.of(tolerance, 0, 1.0)
+        name = StreamId(tolerance.kept).queue
+        return [
+            PageCame(name, Page.of(self.store, whole.kept(page), is_sorted=True)) for page in pages
+        ]
+
+    def forget_kept(self) -> list[QueueId]:
+        """Forgets what drop points keep that no query needs any more; the queues of that."""
+        entries = self.catalog.of_kind(QueryEntry)
+        needed = {StreamId(each.tolerates.kept) for each in entries if each.tolerates is not None}
+        unneeded = [name for known in self.kept.values() for name in known if name not in needed]
+        for name in unneeded:
+            del self.kept[name.whole][name]
+        self.kept = {stream: known for stream, known in self.kept.items() if known}
+        return [queue for name in unneeded for queue in self.drop(name)]
+
+    def rate(self, stream: InputId) -> float:
+        """The rate at which tuples of a stream are kept for queries that tolerate it."""
+        return percent_of(self.catalog, self.streams[stream].entry, self.settings()) / 100
 
     def add_relation(self, entry: RelationEntry) -> None:
         """A new relation, with no content yet."""
-        intake = self._new_relation(entry)
+        intake = self.new_relation(entry)
         self.relations[entry.identity] = intake
         self.queues[intake.queue.name] = intake.queue
 
-    def _new_relation(self, entry: RelationEntry) -> RelationIntake:
+    def new_relation(self, entry: RelationEntry) -> RelationIntake:
+        """A relation that is not among the inputs yet."""
         queue = self._relation_queue(entry)
         reader = queue.subscribe(Reader(BEGINNING - 1, needs_content=True, works=False))
         return RelationIntake(entry, [queue], reader)
-
-    def content_of(self, entry: RelationEntry, source: Source) -> Coming:
-        """What the source of a relation without timestamps holds: there from the beginning, or
-        from now on. The relation need not be there yet."""
-        refuse_endless_content(entry, source)
-        trial, coming = self._new_relation(entry), Coming()
-        try:
-            for page in map(as_page, source.pages()):
-                change = self.change(trial, [(page.rows, 1)], self.change_time(trial), coming)
-                trial.has_changed(change.last_change, change.changed_rows, change.counts)
-        except BaseException:
-            give_up(coming)
-            raise
-        return coming
 
     def read_from(self, entry: StreamEntry | RelationEntry, source: Source) -> None:
         """An input has a source from now on, unless it has given all it has."""
@@ -172,7 +238,12 @@ class Inputs:
         if key in self.sources:
             close_source(self.sources.pop(key)[0])
         self.held.discard(key)
-        for known in (self.read_rows, self.bad_rows, self.source_positions):
+        for known in (
+            self.read_rows,
+            self.bad_rows,
+            self.source_positions,
+            self.kept_because,
+        ):
             known.pop(key, None)
         self.keys = {pair: None for pair in self.keys if pair[0] != key}
         if key in self.streams:
@@ -180,8 +251,11 @@ class Inputs:
                 log.pass_pages(len(log.kept))
         dropped = [self.streams.pop(key).queue] if key in self.streams else []
         dropped += self.relations.pop(key).queues if key in self.relations else []
+        for intake in self.streams.values():
+            intake.forget_remnants_of(key)
         for queue in dropped:
             self.queues.pop(queue.name).close()
+        self._link()
         return [queue.name for queue in dropped]
 
     def relation(self, name: str) -> RelationIntake:
@@ -218,19 +292,6 @@ class Inputs:
     def _heartbeats(self) -> Times:
         return {each.queue.name: each.queue.heartbeat for each in self.streams.values()}
 
-    def provide(self, queues: Iterable[QueueId]) -> None:
-        """Has the relation of one row for operators that read it."""
-        for name in queues:
-            if is_one_row(name) and (name not in self.queues or not self.queues[name].rows):
-                self._add_one_row(name)  # those that have read it before need it no more
-
-    def _add_one_row(self, name: QueueId) -> None:
-        schema = relation_page_schema(ONE_ROW.schema)
-        queue = self.queues[name] = Queue(name, schema, self.store, is_stream=False)
-        row = {"_ts": [BEGINNING], "_te": [FOREVER], "_w": [1], "c0": [1]}
-        queue.append(pa.table(row, schema=schema))
-        queue.advance(END)
-
     def add_copy(self, relation: InputId, epoch: int) -> Queue:
         """A queue of a relation for queries of a later epoch."""
         intake = self.relations[relation]
@@ -238,37 +299,6 @@ class Inputs:
         self.queues[queue.name] = queue
         intake.queues.append(queue)
         return queue
-
-    def copied(self, name: QueueId) -> RelationCopied:
-        """A queue of a relation in which what has happened so far holds from the beginning."""
-        intake = self.relations[name.input]
-        promised, changes = intake.queue.heartbeat, intake.changes()
-        past = _from_the_beginning(intake.content(promised))
-        coming = changes.filter(pa.array(integers(changes["_ts"]) > promised))
-        pages = (Page.of(self.store, table) for table in (past, coming) if table.num_rows)
-        return RelationCopied(name, tuple(pages), promised)
-
-    def forget_epochs(self, in_use: set[int]) -> list[QueueId]:
-        """Closes the relations' queues of past epochs to which no operator belongs any more."""
-        over = self.epochs.forget(in_use)
-        closed: list[QueueId] = []
-        for intake in self.relations.values() if over else ():
-            for queue in [q for q in intake.queues[1:] if q.name.epoch in over]:
-                intake.queues.remove(queue)
-                self.queues.pop(queue.name).close()
-                closed.append(queue.name)
-        rows = [RelationId(ONE_ROW.name).queue(epoch) for epoch in over]
-        for name in rows:
-            if name in self.queues:
-                self.queues.pop(name).close()
-                closed.append(name)
-        return closed
-
-    def forget_copy(self, name: QueueId) -> None:
-        """Nobody reads a relation's queue of a past epoch any more."""
-        queue = self.queues.pop(name)
-        self.relations[name.input].queues.remove(queue)
-        queue.close()
 
     # -- tuples and changes ----------------------------------------------------------------
 
@@ -310,20 +340,6 @@ class Inputs:
                 case HeartbeatCame(queue=queue):
                     self._tell(self.queues[queue])
 
-    def push(self, name: str, rows: Any, coming: Coming) -> None:
-        """Adds tuples to a stream, or rows to a relation at the current time."""
-        key = InputId(name)
-        if key in self.streams:
-            intake = self.streams[key]
-            refuse_ended(intake.entry.name, intake.queue)
-            table = to_arrow(rows, intake.entry.schema, intake.entry.name)
-            self.accept(key, intake, table, coming)
-            return
-        relation = self.relation(name)
-        refuse_ended(relation.entry.name, relation.queue)
-        table = to_arrow(rows, relation.entry.schema, relation.entry.name)
-        self.change(relation, [(table, 1)], self.change_time(relation), coming)
-
     def late_count(self, name: str) -> int:
         """How many tuples of a stream came too late so far; a relation has none."""
         intake = self.streams.get(InputId(name))
@@ -337,18 +353,35 @@ class Inputs:
         """Something is pushed with a key: in the log that is together with the rows."""
         coming.append(KeysPushed(((InputId(name), key),)))
 
-    def accept(self, key: InputId, intake: StreamIntake, table: pa.Table, coming: Coming) -> None:
-        """Tuples of a stream are about to come."""
+    def accept(
+        self,
+        key: InputId,
+        intake: StreamIntake,
+        table: pa.Table,
+        coming: Coming,
+        taken: int | None = None,
+    ) -> None:
+        """Tuples of a stream are about to come, and punctuations among them; of its source, if it
+        is that, so many rows were ``taken`` before."""
+        table, carried = without_carried(intake.entry, table, taken)
+        if carried.unread:
+            coming.append(self.put_aside(key, carried.unread))
         looking = intake.looking()
-        admitted = intake.admit(table, looking)
+        looking_first = Contradictions(intake.entry, intake.punctuations, carried, looking)
+        admitted = intake.admit(table, looking_first)
         looked = None if looking is None else looking.found
         page, late = intake.page_of(admitted), intake.late_page_of(admitted)
-        violating = intake.violating_page_of(looked)
+        aside = looking_first.with_violating(None if looked is None else looked.rows)
         if looked is not None and looked.broken:
             coming += self.stopping(intake.entry, looked.broken)
+        if looking_first.found:
+            coming += self.contradicted(intake.entry, looking_first.stopping, coming)
+        missed_by = "" if aside is None else self.missed_by(intake.entry, coming)
+        violating = intake.violating_page_of(aside, missed_by)
         if page is not None:
             coming.append(PageCame(intake.queue.name, page))
         if page is not None or late is not None or violating is not None:
+            coming += self._kept_of(key, admitted)
             coming.append(
                 StreamCame(
                     key,
@@ -360,8 +393,44 @@ class Inputs:
                     violating_count=intake.violating_count + (violating.rows if violating else 0),
                     violating=violating,
                     seen=intake.seen(looked, admitted),
+                    watched=intake.watches_after(
+                        admitted.page, self._arrived if self.follows_values else None
+                    ),
                 )
             )
+        coming += _punctuated(key, intake, looking_first)
+        coming += promised(self.queues_of(key), _carried_promise(intake, looking_first))
+
+    def punctuate(self, name: str, pattern: Pattern, on_violation: str, coming: Coming) -> None:
+        """A punctuation of a stream is about to come; one of nothing but time is a heartbeat."""
+        intake = self._stream(name)
+        coming.append(Punctuated(intake.entry.identity, (pattern.data(),), on_violation))
+        until = promised_by(intake.entry, pattern, self.catalog.tick_microseconds)
+        if until is not None:
+            self.promise_to(self.queues_of(name), until, coming)
+
+    def _kept_of(self, key: InputId, admitted: Admitted) -> Coming:
+        """What drop points keep of tuples that come."""
+        coming: Coming = []
+        for name, tolerance in self.kept.get(key, {}).items():
+            intake = self.streams[name]
+            count, until = intake.dropped_count, intake.dropped_until
+            if admitted.page is not None:
+                point = DropPoint.of(tolerance, self.settings().seed, self.rate(key))
+                kept = point.kept(admitted.page)
+                page = Page.of(self.store, kept, is_sorted=True)
+                coming.append(PageCame(intake.queue.name, page))
+                gone, last = dropped_in(kept)
+                count += gone
+                until = max((at for at in (until, last) if at is not None), default=None)
+            heartbeat = max(intake.queue.heartbeat, admitted.heartbeat)
+            come = StreamCame(name, admitted.largest, admitted.arrived, 0, heartbeat)
+            coming.append(replace(come, dropped_count=count, dropped_until=until))
+        return coming
+
+    def _arrived(self) -> dict[str, int]:
+        """How many tuples of each stream have come."""
+        return {key: intake.arrived for key, intake in self.streams.items()}
 
     def put_aside(self, key: InputId, bad: Sequence[BadRow]) -> BadRowsCame:
         """Rows of a stream's source that could not be read are about to be put aside."""
@@ -377,84 +446,30 @@ class Inputs:
         """Bad rows of a stream's source are put aside."""
         self._aside.add_bad_rows(stream, page)
 
-    def push_changes(
-        self, name: str, changes: Iterable[tuple[Any, str, Any]], coming: Coming
-    ) -> None:
-        """Adds ``(ts, '+' or '-', row)`` to a relation; ts None means the beginning."""
-        intake = self.relation(name)
-        listed = listed_changes(changes, intake.entry.name)
-        times = [
-            BEGINNING if ts is None else self._ticks(ts, f"{name}, row {number}")
-            for number, (ts, _, _) in enumerate(listed, start=1)
-        ]
-        table = to_arrow([row for _, _, row in listed], intake.entry.schema, intake.entry.name)
-        weights = np.array([WEIGHTS[op] for _, op, _ in listed], dtype=np.int64)
-        self.apply_changes(intake, table, np.array(times, dtype=np.int64), weights, coming)
-
-    def apply_changes(
-        self, intake: RelationIntake, rows: pa.Table, times: Ints, weights: Ints, coming: Coming
-    ) -> None:
-        """Changes of a relation at times are about to come."""
-        if rows.num_rows:
-            self._change(intake, rows, times, weights, True, coming)
-            self.promise_to(intake.queues, int(times.max()) - 1, coming)
-
-    def _change(
-        self,
-        intake: RelationIntake,
-        rows: pa.Table,
-        times: Ints,
-        weights: Ints,
-        moves: bool,
-        coming: Coming,
-    ) -> RelationChanged:
-        change = intake.changing(rows, times, weights)
-        coming += [PageCame(queue.name, page) for queue, page in change.pages]
-        name = intake.entry.identity
-        counted = change.last_change, change.changed_rows, moves, change.counts
-        changed = RelationChanged(name, *counted)
-        coming.append(changed)
-        return changed
-
     def promise_to(self, queues: list[Queue], heartbeat: int, coming: Coming) -> None:
-        """A promise for some queues is about to come."""
-        later = (queue.name for queue in queues if heartbeat > queue.heartbeat)
-        coming += [HeartbeatCame(name, heartbeat) for name in later]
-
-    def change(
-        self, intake: RelationIntake, parts: list[tuple[pa.Table, int]], at: int, coming: Coming
-    ) -> RelationChanged:
-        """Adds (weight 1) or removes (-1) rows of a relation at a time."""
-        schema = arrow_schema(intake.entry.schema)
-        tables = [pa.Table.from_arrays(rows.columns, schema=schema) for rows, _ in parts]
-        weights = [np.full(rows.num_rows, weight, dtype=np.int64) for rows, weight in parts]
-        rows = pa.concat_tables(tables)
-        times = np.full(rows.num_rows, at, dtype=np.int64)
-        moves = at > BEGINNING  # what is there from the start, all see
-        return self._change(intake, rows, times, np.concatenate(weights), moves, coming)
-
-    def change_time(self, intake: RelationIntake) -> int:
-        """The current time: the largest any input has reached, and after every promise."""
-        reached = [i.largest for i in self.streams.values() if i.largest is not None]
-        promised = [i.queue.heartbeat for i in self.streams.values()]
-        promised += [queue.heartbeat for queue in intake.queues]
-        after = max(promised, default=BEGINNING - 1) + 1
-        now = max([*reached, after, intake.last_change])
-        return max(now, 0) if now > BEGINNING else BEGINNING
+        """A promise for the queues of an input is about to come."""
+        relation = self.relations.get(queues[0].name.input)
+        if relation is not None:
+            relation.refuse_conflict(heartbeat)
+        coming += promised(queues, heartbeat)
 
     # -- sources ---------------------------------------------------------------------------
 
     def sources_of(self, graph: Graph) -> list[InputId]:
         """The sources that an operator reads and that are not at their end."""
-        return [name for name in self.sources if self._is_read(graph, name)]
+        return [name for name in self.sources if self.is_read(graph, name)]
 
-    def _is_read(self, graph: Graph, name: InputId) -> bool:
+    def is_read(self, graph: Graph, name: InputId) -> bool:
+        """Whether an operator reads an input."""
         return is_read(graph, (queue.name for queue in self.queues_of(name)))
 
     def queues_of(self, name: str) -> list[Queue]:
         """The queues that an input fills."""
         intake = self.streams.get(InputId(name))
-        return self.relation(name).queues if intake is None else [intake.queue]
+        if intake is None:
+            return self.relation(name).queues
+        kept = (self.streams[each].queue for each in self.kept.get(InputId(name), ()))
+        return [intake.queue, *kept]
 
     def reached(self, name: InputId) -> int:
         """How far a source is."""
@@ -467,79 +482,36 @@ class Inputs:
 
     # -- heartbeats ------------------------------------------------------------------------
 
-    def advance(self, name: str, timestamp: Any, coming: Coming) -> None:
-        """A heartbeat: promises that nothing at or before the time will follow."""
-        self.promise_to(self.queues_of(name), self._ticks(timestamp, name), coming)
+    @property
+    def names(self) -> list[InputId]:
+        """The streams and relations; what is kept of a stream goes with it."""
+        streams = [name for name, intake in self.streams.items() if not intake.is_kept]
+        return [*streams, *self.relations]
 
-    def promise_all(self, heartbeat: int, coming: Coming) -> None:
-        """Promises that nothing at or before a time will follow anywhere."""
-        for name in [*self.streams, *self.relations]:
-            self.promise_to(self.queues_of(name), heartbeat, coming)
-
-    def _advance(self, name: InputId, ticks: int) -> None:
-        with self.ahead(flushes=False) as coming:
-            self.promise_to(self.queues_of(name), ticks, coming)
-
-    def use_entry(self, key: InputId) -> None:
-        """A stream has another delay or other constraints; what was promised stays promised."""
+    def use_entry(self, key: InputId, altered: str = "") -> None:
+        """A stream has another delay or other constraints, of which one may be ``altered``; what
+        was promised stays promised."""
         entry = self.catalog.get(key)
         if isinstance(entry, StreamEntry):
+            for intake in self.streams.values():
+                intake.forget_remnants()
             self.streams[key].entry = entry
-            self.streams[key].use_constraints()
+            self._link()
+            self.streams[key].use_constraints(altered)
+            self.streams[key].watch(self.watched.get(key, ()))
+            for name, tolerance in self.kept.get(key, {}).items():
+                self.streams[name].entry = kept_entry(entry, tolerance.kept)
 
-    def keep_promise(self, key: InputId) -> None:
-        """A stream has another delay: with a smaller one time may be over at once."""
-        intake = self.streams[key]
-        if intake.promise > intake.queue.heartbeat:
-            self._advance(key, intake.promise)
+    def watch(self, watched: Mapping[InputId, frozenset[int]]) -> None:
+        """Has these columns of streams be watched, and no others."""
+        changed = {*self.watched, *watched}
+        self.watched = dict(watched)
+        for key in changed & self.streams.keys():
+            self.streams[key].watch(watched.get(key, ()))
 
-    def end(self, graph: Graph) -> None:
-        """Promises that nothing will follow, except in sources that nobody reads."""
-        for name in [*self.streams, *self.relations]:
-            if name in self.sources and not self._is_read(graph, name):
-                continue
-            self.held.discard(name)
-            with self.ahead(flushes=False) as coming:
-                if name in self.sources:  # read up to its limit
-                    coming.append(SourceRead(name, -1, self.bad_rows.get(name, 0)))
-                self.promise_to(self.queues_of(name), END, coming)
-
-    def _ticks(self, time: Any, place: str) -> int:
+    def ticks(self, time: Any, place: str) -> int:
+        """A time that a user gives, in ticks."""
         return as_ticks(time, self.catalog.tick_microseconds, place)
-
-    def promise(self, settings: Settings) -> None:
-        """Heartbeats on demand: from the wall clock, and from the streams for quiet relations."""
-        for intake in self.streams.values():
-            follows = intake.entry.timestamp_column is None and not intake.is_admitted_elsewhere
-            if follows and intake.queue.heartbeat < END:
-                self._raise([intake.queue], intake.now_ticks() - 1)
-        if settings.clock == "wall":
-            self._time_out(settings.heartbeat_timeout_seconds)
-        for relation in self.relations.values():
-            if not relation.entry.has_changes:
-                self._raise(relation.queues, max(self._furthest, relation.last_change))
-            relation.reader.cursor = relation.queue.heartbeat
-
-    @property
-    def _furthest(self) -> int:
-        return max((i.queue.heartbeat for i in self.streams.values()), default=BEGINNING)
-
-    def _time_out(self, seconds: float) -> None:
-        """A stream that stays quiet too long follows the others."""
-        reached, now = self._furthest, time.monotonic()
-        for name, intake in self.streams.items():
-            has_more = name in self.held or self._always_has_more(name)
-            if not has_more and now - intake.last_arrival_seconds > seconds:
-                self._raise([intake.queue], reached)
-
-    def _always_has_more(self, name: InputId) -> bool:
-        return name in self.sources and not is_live(self.sources[name][0])
-
-    def _raise(self, queues: list[Queue], heartbeat: int) -> None:
-        later = [queue.name for queue in queues if heartbeat > queue.heartbeat]
-        if later:
-            with self.ahead(flushes=False) as coming:
-                coming += [HeartbeatCame(name, heartbeat, moves=False) for name in later]
 
     def close(self) -> None:
         """Has no source wait any more."""
@@ -565,10 +537,28 @@ class Inputs:
             self.sources[key] = (source, OpenPages.of(source, read))
 
 
-def _from_the_beginning(content: pa.Table) -> pa.Table:
-    """The same rows, there from the beginning."""
-    times = pa.array(np.full(content.num_rows, BEGINNING))
-    return content.set_column(content.schema.get_field_index("_ts"), "_ts", times)
+def _punctuated(key: InputId, intake: StreamIntake, looking: Contradictions) -> Coming:
+    """What tuples of a page contradict, and the punctuations that it carries."""
+    coming = Coming()
+    if looking.found:
+        counts = Counter(intake.contradicted) + Counter(looking.counts)
+        coming.append(Contradicted(key, dict(counts)))
+    if looking.carried.patterns:
+        policy, patterns = intake.entry.punctuations_violated, looking.carried.patterns
+        coming.append(Punctuated(key, tuple(each.data() for each in patterns), policy))
+    return coming
+
+
+def _carried_promise(intake: StreamIntake, looking: Contradictions) -> int:
+    """Until when no tuples follow, by the punctuations that a page carries."""
+    promises = looking.promises(intake.tick_microseconds)
+    return max((time for _, time in promises), default=BEGINNING - 1)
+
+
+def promised(queues: list[Queue], heartbeat: int) -> Coming:
+    """A promise for queues, of which some may have had it."""
+    later = (queue.name for queue in queues if heartbeat > queue.heartbeat)
+    return [HeartbeatCame(name, heartbeat) for name in later]
 
 
 def is_read_at_once(entry: StreamEntry | RelationEntry) -> bool:

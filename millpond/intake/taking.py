@@ -11,17 +11,28 @@ from millpond.connectors.sources import SourcePage
 from millpond.identities import InputId
 from millpond.intake.inputs import Coming, Inputs, Report
 from millpond.intake.intake import END, StreamIntake
+from millpond.intake.pushing import apply_changes
 from millpond.intake.source_reading import SourceReading
 from millpond.intake.transitions import PageCame, SourceRead, StreamCame
 from millpond.storage.pages import Page
 
 
-def admit_elsewhere(inputs: Inputs, reading: SourceReading) -> Admission:
-    """What the rows of a page are admitted by that is about to be read elsewhere."""
-    intake = inputs.streams[reading.name]
+def admit_elsewhere(inputs: Inputs, reading: SourceReading) -> Admission | None:
+    """What the rows of a page are admitted by that is about to be read elsewhere; None: it cannot
+    be. The lock is held."""
+    intake = inputs.streams.get(reading.name)
+    if intake is None or _is_looked_at(inputs, intake):
+        return None
     intake.is_admitted_elsewhere = True
     reading.admission = intake.admission
     return reading.admission
+
+
+def _is_looked_at(inputs: Inputs, intake: StreamIntake) -> bool:
+    """Whether somebody looks at the tuples of a stream as they come, which elsewhere nobody does:
+    constraints and punctuations remember what came before, and a drop point thins them."""
+    is_thinned = intake.entry.identity in inputs.kept
+    return bool(intake.watched) or intake.is_punctuated or is_thinned
 
 
 class Taking:
@@ -50,13 +61,15 @@ class Taking:
     def is_current(self, reading: SourceReading, most_rows: float) -> bool:
         """Whether what was read may be taken: the source and what was admitted are as they were.
 
-        A page that was read elsewhere is taken whole.
+        A page that was read elsewhere is taken whole, and if nobody has begun to look at tuples.
         """
         is_whole = reading.line is None or reading.rows <= most_rows
         if not self.is_of(reading) or not is_whole:
             return False
-        admission = reading.admission
-        return admission is None or admission == self._inputs.streams[reading.name].admission
+        admission, intake = reading.admission, self._inputs.streams.get(reading.name)
+        if admission is None or intake is None:
+            return True
+        return admission == intake.admission and not _is_looked_at(self._inputs, intake)
 
     def is_of(self, reading: SourceReading) -> bool:
         """Whether a page is one of the source that there is, and not of one of the same name."""
@@ -89,12 +102,13 @@ class Taking:
     def _read(self, name: InputId, page: pa.Table, coming: Coming) -> None:
         """The rows of a page of a source come."""
         if name in self._inputs.streams:
-            self._inputs.accept(name, self._inputs.streams[name], page, coming)
+            taken = self._inputs.read_rows.get(name, 0)
+            self._inputs.accept(name, self._inputs.streams[name], page, coming, taken)
         else:
             times = np.asarray(page["ts"]).astype(np.int64)
             weights = np.asarray(page["weight"]).astype(np.int64)
             rows = page.select(page.column_names[2:])
-            self._inputs.apply_changes(self._inputs.relations[name], rows, times, weights, coming)
+            apply_changes(self._inputs.relations[name], rows, times, weights, coming)
 
     def _take_line(self, name: InputId, line: dict[str, Any], report: Report | None) -> None:
         """Takes a page of a stream's source that was read and written elsewhere."""

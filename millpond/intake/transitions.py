@@ -8,10 +8,15 @@ from typing import Any, Protocol
 
 from millpond.connectors import Source
 from millpond.connectors.sources import OpenPages
-from millpond.identities import InputId, QueueId
+from millpond.cql.patterns import Pattern, PatternData
+from millpond.identities import InputId, QueueId, StreamId
 from millpond.intake.epochs import Epochs, Times
 from millpond.intake.intake import RelationIntake, StreamIntake
+from millpond.intake.keys import Bags
+from millpond.intake.remnants import Remnant
+from millpond.intake.watching import Watches
 from millpond.storage.pages import Page
+from millpond.storage.punctuations import Remembered
 from millpond.storage.queues import Queue
 from millpond.storage.transitions import UNLOGGED, Transition
 
@@ -48,7 +53,9 @@ class PageCame(Transition, kind="page", to="inputs"):
 
     def apply(self, part: Filled) -> None:
         """Adds the page."""
-        part.queues[self.queue].add(self.page)
+        queue = part.queues[self.queue]
+        queue.latest.came(self.page)
+        queue.add(self.page)
 
 
 @dataclass(frozen=True)
@@ -66,19 +73,74 @@ class StreamCame(Transition, kind="stream", to="inputs"):
     violating: Page | None = None
     """Tuples that broke a constraint."""
     seen: dict[str, Any] = field(default_factory=dict)
+    """What was seen by each constraint."""
+    watched: Watches | None = field(default=None, compare=False, metadata=UNLOGGED)
+    """What was seen of columns of which nothing is said."""
     """Of each constraint what has risen, the violations by then, and the farthest behind."""
+    dropped_count: int = 0
+    """How many tuples a drop point has dropped so far, if this is what it keeps of a stream."""
+    dropped_until: int | None = None
+    """The largest time of one."""
 
     def apply(self, part: Filled) -> None:
         """Has the stream be this far."""
         intake = part.streams[self.name]
+        if self.watched is None:
+            intake.watch_anew()
+        else:
+            intake.watches = self.watched
         if self.late is not None:
             intake.late_log.append(self.late)
         if self.violating is not None:
             intake.violating_log.append(self.violating)
         intake.late_count, intake.violating_count = self.late_count, self.violating_count
+        intake.dropped_count, intake.dropped_until = self.dropped_count, self.dropped_until
         intake.has_come(self.largest, self.arrived, self.heartbeat)
         intake.has_been_looked_at(self.seen)
         part.epochs.has_moved |= self.moves
+
+
+@dataclass(frozen=True)
+class ConstraintLeft(Transition, kind="left", to="inputs"):
+    """A constraint is dropped that has freed rows: what it forbids still of the tuples of a
+    stream."""
+
+    name: InputId
+    remnant: Remnant | tuple[Any, ...]
+
+    def apply(self, part: Filled) -> None:
+        """Has it be forbidden."""
+        remnant = Remnant.read(self.remnant)
+        owner = part.streams[StreamId(remnant.stream)]
+        part.streams[self.name].remnants[remnant.name] = remnant, owner
+
+
+@dataclass(frozen=True)
+class Punctuated(Transition, kind="punctuated", to="inputs"):
+    """Punctuations of a stream have come."""
+
+    name: InputId
+    patterns: tuple[PatternData, ...]
+    on_violation: str = "stop"
+
+    def apply(self, part: Filled) -> None:
+        """Remembers them."""
+        intake = part.streams[self.name]
+        before = intake.punctuations.get(self.on_violation, Remembered())
+        remembered = before.followed(map(Pattern.of, self.patterns))
+        intake.has_been_punctuated(self.on_violation, remembered)
+
+
+@dataclass(frozen=True)
+class Contradicted(Transition, kind="contradicted", to="inputs"):
+    """So many tuples of a stream have contradicted punctuations of each policy so far."""
+
+    name: InputId
+    counts: dict[str, int]
+
+    def apply(self, part: Filled) -> None:
+        """Counts them."""
+        part.streams[self.name].contradicted = dict(self.counts)
 
 
 @dataclass(frozen=True)
@@ -91,10 +153,13 @@ class RelationChanged(Transition, kind="relation", to="inputs"):
     moves: bool
     counts: Counter[Hashable] | None = field(default=None, compare=False, metadata=UNLOGGED)
     """How many of each row come or go, where that was looked at."""
+    bags: Bags | None = field(default=None, compare=False, metadata=UNLOGGED)
+    """The rows of the keys that are touched, where that was looked at."""
 
     def apply(self, part: Filled) -> None:
         """Counts the change."""
-        part.relations[self.name].has_changed(self.last_change, self.changed_rows, self.counts)
+        changed = self.last_change, self.changed_rows, self.counts, self.bags
+        part.relations[self.name].has_changed(*changed)
         part.epochs.has_moved |= self.moves
 
 
@@ -226,6 +291,21 @@ class LateKept(Transition, kind="late", to="inputs"):
             part.streams[self.name].late_log.append(page)
         for page in self.violating:
             part.streams[self.name].violating_log.append(page)
+
+
+@dataclass(frozen=True)
+class PunctuationsKept(Transition, kind="punctuations", to="inputs"):
+    """The punctuations of a stream that are remembered, and how much is forgotten."""
+
+    name: InputId
+    on_violation: str
+    patterns: tuple[PatternData, ...]
+    forgotten: int = 0
+
+    def apply(self, part: Filled) -> None:
+        """Has them remembered again."""
+        remembered = Remembered(tuple(map(Pattern.of, self.patterns)), self.forgotten)
+        part.streams[self.name].has_been_punctuated(self.on_violation, remembered)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from millpond.kernels.extremes import (
 )
 from millpond.kernels.grouped import AggregateSpec, Group
 from millpond.kernels.groups import Bools, Floats, Ints, encode
+from millpond.kernels.kept_rows import joined_texts, row_values
 from millpond.kernels.ranked import (
     Ranked,
     different_values,
@@ -22,6 +23,7 @@ from millpond.kernels.ranked import (
     ranked_values,
 )
 from millpond.kernels.timeline import Changes, Timeline, order_of
+from millpond.kernels.user_aggregates import user_values
 
 _LOW = np.int64(2**32 - 1)
 
@@ -33,6 +35,10 @@ def state_fields(index: int, spec: AggregateSpec, is_append_only: bool) -> list[
     values = pa.list_(spec.argument_type or number)
     bag = [pa.field(name + "v", values), pa.field(name + "n", numbers)]
     is_in_order = is_ranked(spec, is_append_only)
+    if spec.definition is not None and not is_in_order:
+        return [pa.field(name + "count", number), pa.field(name + "state", pa.binary())]
+    if spec.keeps_rows:
+        return [pa.field(name + "count", number)]
     if spec.function in ("min", "max", "percentile"):
         return [pa.field(name + "count", number)] if is_in_order else bag
     distinct = bag if is_of_different(spec) and not is_in_order else []
@@ -61,6 +67,10 @@ def accumulate(
     name = f"s{index}_"
     column = None if spec.argument is None else group.events[f"a{spec.argument}"]
     order = ranked if is_ranked(spec, is_append_only) else None
+    if spec.definition is not None:
+        return user_values(name, spec, spec.definition, group, order, slot_of(index))
+    if order is not None and spec.keeps_rows:
+        return _of_rows(name, spec, group, order, slot_of(index))
     if spec.function in ("min", "max", "percentile"):
         if order is None or column is None:
             return _extreme(name, spec, group, is_append_only)
@@ -72,6 +82,17 @@ def accumulate(
     else:
         changes = different_values(spec, group, order, column)
     return _sums(name, spec, group, column, changes, changes)
+
+
+def slot_of(index: int) -> int:
+    """The number under which an aggregate keeps its rows."""
+    return -1 - index
+
+
+def _of_rows(name: str, spec: AggregateSpec, group: Group, ranked: Ranked, slot: int) -> Values:
+    if spec.function == "string_agg":
+        return joined_texts(name, spec, group, ranked, slot)
+    return row_values(name, spec, group, ranked, slot)
 
 
 def _sums(

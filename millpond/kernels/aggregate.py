@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from millpond.errors import InputError
-from millpond.kernels.accumulate import accumulate, state_fields
+from millpond.kernels.accumulate import accumulate, slot_of, state_fields
 from millpond.kernels.columns import flat, integers
 from millpond.kernels.grouped import AggregateSpec, Group
 from millpond.kernels.groups import Bools, Ints, encode, first_rows
@@ -79,7 +79,10 @@ class AggregateKernel(Keyed):
             for index, spec in enumerate(self.aggregates)
         ]
         if group.overflown:
-            self._refuse(keys, codes, np.unique(np.concatenate(group.overflown)))
+            self._refuse(keys, codes, np.unique(np.concatenate(group.overflown)), _OVERFLOW)
+        if group.raised:
+            words = next(iter(group.raised.values()))
+            self._refuse(keys, codes, np.array(sorted(group.raised)), words)
         present = (count > 0) | is_global
         present &= ~(timeline.is_first & (after < BEGINNING))
         changed = _changed(timeline, present, [v.differs_from_previous() for v in values])
@@ -95,14 +98,14 @@ class AggregateKernel(Keyed):
         output = emit(timeline, present.astype(np.int64), changed, columns, self.output_schema)
         return output, self._state(keys, examples, timeline, group)
 
-    def _refuse(self, keys: pa.Table, codes: Ints, overflown: Ints) -> None:
-        """Raises an error unless nobody wants to know the sums that have left their range."""
+    def _refuse(self, keys: pa.Table, codes: Ints, failed: Ints, words: str) -> None:
+        """Raises an error unless nobody wants to know of the groups that have no value."""
         numbers: set[int] = set()
         if self.key_types and pa.types.is_int64(self.key_types[-1]):
-            last = keys[self.keys[-1]].take(pa.array(first_rows(codes)[overflown]))
+            last = keys[self.keys[-1]].take(pa.array(first_rows(codes)[failed]))
             numbers = set(last.drop_null().to_pylist())
         if not numbers or numbers - self.forgiven:
-            raise overflow(numbers)
+            raise failure(words, numbers)
 
     def _state(self, keys: pa.Table, examples: Ints, timeline: Timeline, group: Group) -> pa.Table:
         touched = timeline.code[timeline.is_last]
@@ -123,13 +126,24 @@ class RankedAggregateKernel(AggregateKernel):
 
     @property
     def member_schema(self) -> pa.Schema:
-        """How often each value is there."""
-        return member_schema()
+        """How often each value is there, or each row with the columns that are read of it."""
+        rows = [spec for spec in self.aggregates if spec.keeps_rows]
+        types = {
+            column: type_
+            for spec in rows
+            for column, type_ in zip(spec.columns, spec.column_types, strict=True)
+        }
+        return member_schema([pa.field(f"r{c}", types[c]) for c in sorted(types)])
 
     @property
     def _arguments(self) -> list[int]:
-        ranked = (spec for spec in self.aggregates if is_ranked(spec, self.is_append_only))
-        return sorted({spec.argument for spec in ranked if spec.argument is not None})
+        found: set[int] = set()
+        for index, spec in enumerate(self.aggregates):
+            if spec.keeps_rows:
+                found.add(slot_of(index))
+            elif is_ranked(spec, self.is_append_only) and spec.argument is not None:
+                found.add(spec.argument)
+        return sorted(found)
 
     def run_with_members(
         self,
@@ -165,9 +179,17 @@ LAST_KEYS = "last keys: "
 """Behind this a note on an error says in which groups it was."""
 
 
+_OVERFLOW = "sum leaves the range of BIGINT; CAST the argument to DOUBLE"
+
+
 def overflow(last_keys: Iterable[int]) -> InputError:
     """What is said of sums that leave their range, with the last keys of their groups."""
-    error = InputError("sum leaves the range of BIGINT; CAST the argument to DOUBLE")
+    return failure(_OVERFLOW, last_keys)
+
+
+def failure(words: str, last_keys: Iterable[int]) -> InputError:
+    """What is said of groups that have no value, with their last keys."""
+    error = InputError(words)
     error.add_note(LAST_KEYS + " ".join(map(str, sorted(last_keys))))
     return error
 

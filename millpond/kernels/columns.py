@@ -82,6 +82,22 @@ def sortable_doubles(data: Floats) -> Ints:
     return np.where(bits < 0, bits ^ _FLIP, bits)
 
 
+def places_of(column: pa.ChunkedArray) -> Ints:
+    """Order-preserving integers, the same in every step; anything where NULL, and behind the last.
+
+    NaN is greater than every number, as in Spark.
+    """
+    if pa.types.is_floating(column.type):
+        filled = pc.add(pc.fill_null(column, 0.0), 0.0)
+        return np.append(sortable_doubles(np.asarray(filled, dtype=np.float64)), 0)
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.int8())
+    elif column.type.bit_width == 32:
+        column = column.cast(pa.int32())
+    filled = pc.fill_null(column.cast(pa.int64()), 0)
+    return np.append(np.asarray(filled), 0).astype(np.int64)
+
+
 def doubles_back(values: Ints) -> pa.Array:
     """The doubles of such integers."""
     bits = np.where(values < 0, values ^ _FLIP, values)

@@ -5,9 +5,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from millpond.functions.user_function import UserFunction
 from millpond.kernels.bags import Bag
 from millpond.kernels.groups import Ints
 from millpond.kernels.timeline import Changes, Elements, Timeline
+
+IN_ORDER = ("max_by", "min_by", "first", "last", "string_agg")
+"""Aggregates that keep rows."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +23,36 @@ class AggregateSpec:
     type: pa.DataType
     argument_type: pa.DataType | None = None
     distinct: bool = False
-    parameter: float | None = None
+    parameter: float | str | None = None
+    more: tuple[int, ...] = ()
+    """The numbers of further columns that it reads."""
+    more_types: tuple[pa.DataType, ...] = ()
+    definition: UserFunction | None = None
+    """The user's, if it is one."""
+    only_come: bool = False
+    """Whether no row ever goes."""
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """The numbers of all columns that it reads."""
+        return self.more if self.argument is None else (self.argument, *self.more)
+
+    @property
+    def column_types(self) -> tuple[pa.DataType, ...]:
+        """Their types."""
+        return (self.argument_type, *self.more_types)
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether it keeps the rows of a group.
+
+        An aggregate of the user keeps a state instead, if it can take rows back from it, or if none
+        ever goes and those that come are in order.
+        """
+        if self.definition is None:
+            return self.function in IN_ORDER
+        is_in_order = len(self.columns) > len(self.definition.parameters)
+        return not (self.definition.can_remove or (self.only_come and is_in_order))
 
 
 @dataclass
@@ -36,6 +69,8 @@ class Group:
     kept: dict[str, pa.Array] = field(default_factory=dict)
     overflown: list[Ints] = field(default_factory=list)
     """The groups of which a sum has left its range."""
+    raised: dict[int, str] = field(default_factory=dict)
+    """The groups of which an aggregate of the user has raised an error, and its words."""
 
     def initial(self, name: str) -> Ints:
         """A kept number of each group before the step."""

@@ -8,7 +8,7 @@ run of what it changes and reads the few members that it needs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -96,6 +96,14 @@ class MemberRun(VersionedRun):
         keys = np.searchsorted(groups, group) * len(places) + numbers
         return MemberRun(table, *versions, groups, places, keys, place, total)
 
+    def sums(self, name: str, parts: Callable[[pa.Table], list[Ints]]) -> list[Ints]:
+        """The sums of what is found in the rows before each one; found once."""
+        known = self.__dict__.setdefault("_sums", {})
+        if name not in known:
+            known[name] = [np.append(0, np.cumsum(part)) for part in parts(self.table)]
+        found: list[Ints] = known[name]
+        return found
+
     def search(self, group: Ints, place: Ints, after: bool) -> Ints:
         """Where the rows of each group begin that lie at or after a place, or only after it."""
         number, known = self._numbers(group)
@@ -144,6 +152,27 @@ class MemberIndex(RunList[MemberRun]):
         total = np.zeros(len(group), dtype=np.int64)
         for run in self.runs:
             total += run.total[run.search(group, place, False)] - run.total[run.starts(group)]
+        return total
+
+    def up_to(self, group: Ints, place: Ints) -> Ints:
+        """How many members of each group come before a place or at it."""
+        total = np.zeros(len(group), dtype=np.int64)
+        for run in self.runs:
+            total += run.total[run.search(group, place, True)] - run.total[run.starts(group)]
+        return total
+
+    def sums_before(
+        self, group: Ints, place: Ints, name: str, parts: Callable[[pa.Table], list[Ints]]
+    ) -> list[Ints]:
+        """The sums of what ``parts`` finds in the members of each group before a place.
+
+        What is found of a run is kept with it under the name.
+        """
+        total = [np.zeros(len(group), dtype=np.int64) for _ in parts(self.schema.empty_table())]
+        for run in self.runs:
+            first, end = run.starts(group), run.search(group, place, False)
+            for number, sums in enumerate(run.sums(name, parts)):
+                total[number] += sums[end] - sums[first]
         return total
 
     def around(self, group: Ints, rank: Ints) -> tuple[Ints, Ints]:

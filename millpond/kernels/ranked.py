@@ -6,23 +6,24 @@ the others it counts those before them. Of different values it reads those that 
 """
 
 import bisect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from millpond.kernels.columns import Values, doubles_back, mask_of, of_numbers, sortable_doubles
+from millpond.kernels.columns import Values, doubles_back, mask_of, of_numbers, places_of
 from millpond.kernels.extremes import NOTHING, greatest_of_counts
 from millpond.kernels.grouped import AggregateSpec, Group
 from millpond.kernels.groups import Bools, Floats, Ints, encode, first_rows
-from millpond.kernels.ordered import LEAST, MOST, MemberIndex, member_schema, merged_members
+from millpond.kernels.ordered import LEAST, MOST, MemberIndex, merged_members
 from millpond.kernels.timeline import Changes, Timeline, order_of
 
 
 def is_ranked(spec: AggregateSpec, is_append_only: bool) -> bool:
     """Whether an aggregate keeps its values in order; strings have no places to keep them at."""
+    if spec.definition is not None or spec.keeps_rows:
+        return spec.keeps_rows
     if spec.function == "percentile":
         return True
     if spec.argument_type in (pa.string(), pa.large_string()):
@@ -44,6 +45,7 @@ class Ranked:
     number: Ints
     """Of each group."""
     arguments: Sequence[int]
+    """Which columns have values in order; a negative number is an aggregate that keeps rows."""
     moved: dict[int, pa.Table] = field(default_factory=dict)
     """Which values of each argument come and go."""
 
@@ -55,13 +57,34 @@ class Ranked:
         """Notes which values of an argument come and go, and in which groups."""
         if argument not in self.moved:
             real = np.flatnonzero(weight)
-            arrays = (self.identities(argument)[code[real]], place[real], weight[real])
-            table = pa.Table.from_arrays(list(map(pa.array, arrays)), schema=member_schema())
-            self.moved[argument] = merged_members([table])
+            self.moved[argument] = self._moved(argument, code[real], place[real], weight[real], {})
+
+    def move_rows(self, slot: int, code: Ints, place: Ints, weight: Ints, rows: pa.Table) -> None:
+        """Notes which rows that an aggregate keeps come and go, and in which groups."""
+        columns = {name: rows[name] for name in rows.column_names}
+        self.moved[slot] = self._moved(slot, code, place, weight, columns)
+
+    def _moved(
+        self,
+        argument: int,
+        code: Ints,
+        place: Ints,
+        weight: Ints,
+        rows: Mapping[str, pa.ChunkedArray],
+    ) -> pa.Table:
+        schema = self.members.schema
+        arrays = [pa.array(each) for each in (self.identities(argument)[code], place, weight)]
+        others = (
+            rows[field.name].cast(field.type)
+            if field.name in rows
+            else pa.nulls(len(code), field.type)
+            for field in list(schema)[3:]
+        )
+        return merged_members([pa.Table.from_arrays([*arrays, *others], schema=schema)])
 
     def changes(self) -> pa.Table:
         """All values that come and go."""
-        return merged_members([member_schema().empty_table(), *self.moved.values()])
+        return merged_members([self.members.schema.empty_table(), *self.moved.values()])
 
 
 @dataclass(frozen=True)
@@ -134,22 +157,6 @@ def _pairs(one: Ints, other: Ints) -> Ints:
     return encode([pa.chunked_array([pa.array(each)]) for each in (one, other)], len(one))
 
 
-def places_of(column: pa.ChunkedArray) -> Ints:
-    """Order-preserving integers, the same in every step; anything where NULL, and behind the last.
-
-    NaN is greater than every number, as in Spark.
-    """
-    if pa.types.is_floating(column.type):
-        filled = pc.add(pc.fill_null(column, 0.0), 0.0)
-        return np.append(sortable_doubles(np.asarray(filled, dtype=np.float64)), 0)
-    if pa.types.is_boolean(column.type):
-        column = column.cast(pa.int8())
-    elif column.type.bit_width == 32:
-        column = column.cast(pa.int32())
-    filled = pc.fill_null(column.cast(pa.int64()), 0)
-    return np.append(np.asarray(filled), 0).astype(np.int64)
-
-
 def values_at(place: Ints, type_: pa.DataType) -> pa.Array:
     """The values that have these places."""
     if pa.types.is_floating(type_):
@@ -204,7 +211,7 @@ def _bounds(
 
 
 def _fraction(spec: AggregateSpec) -> float:
-    return {"min": 0.0, "max": 1.0}.get(spec.function, spec.parameter or 0.0)
+    return {"min": 0.0, "max": 1.0}.get(spec.function, float(spec.parameter or 0.0))
 
 
 def _extreme(spec: AggregateSpec, group: Group, near: _Near, weight: Ints) -> Values:

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from millpond.kernels.aggregate import element_schema
-from millpond.kernels.columns import flat, integers, mask_of
+from millpond.kernels.columns import flat, integers
 from millpond.kernels.groups import Bools, Ints, encode, first_rows
 from millpond.kernels.kernel import Keyed
 from millpond.kernels.ordered import (
@@ -25,37 +24,18 @@ from millpond.kernels.ordered import (
     merged_members,
     numbered,
 )
-from millpond.kernels.ranked import places_of
+from millpond.kernels.sorts import Sort, places, sorted_rows
 from millpond.kernels.standings import Change, Rule, Standings, standings
 from millpond.kernels.timeline import Changes, Elements
 from millpond.schema import FOREVER
 
-PREFIX_BYTES = 8
-"""So much of a text makes its place."""
-
 
 @dataclass(frozen=True)
-class Sort:
-    """A column of the rows by which they are in order."""
-
-    column: str
-    is_descending: bool
-    nulls_first: bool
-
-
-@dataclass(frozen=True)
-class RankingKernel(Keyed):
-    """Elements of rows ``r0…`` with ``k0…`` (the partition) in; the first with their ranks out.
-
-    ``limit`` is the largest rank put out, all if None. ``is_append_only``: no row ever goes, so
-    that no more is kept than is put out.
-    """
+class InOrder(Keyed):
+    """What keeps rows ``r0…`` of each ``k0…`` (the partition) in order."""
 
     types: tuple[pa.DataType, ...]
     order: tuple[Sort, ...]
-    function: str
-    limit: int | None
-    is_append_only: bool
 
     @property
     def rows(self) -> list[str]:
@@ -71,6 +51,27 @@ class RankingKernel(Keyed):
     def member_schema(self) -> pa.Schema:
         """The rows that are kept."""
         return member_schema([pa.field(n, t) for n, t in zip(self.rows, self.types, strict=True)])
+
+    def places(self, rows: pa.Table) -> Ints:
+        """An integer for each row, never larger than that of a row that comes after it."""
+        return places(rows, self.order)
+
+    def sorted_rows(self, rows: pa.Table) -> Ints:
+        """The order of rows: by group, as it is wished, then by all columns."""
+        return sorted_rows(rows, self.order, self.rows)
+
+
+@dataclass(frozen=True)
+class RankingKernel(InOrder):
+    """Elements of rows in; the first with their ranks out.
+
+    ``limit`` is the largest rank put out, all if None. ``is_append_only``: no row ever goes, so
+    that no more is kept than is put out.
+    """
+
+    function: str
+    limit: int | None
+    is_append_only: bool
 
     @property
     def output_schema(self) -> pa.Schema:
@@ -95,7 +96,7 @@ class RankingKernel(Keyed):
         before, number = numbered(state, codes[events.num_rows :], groups, fresh)
         times = (integers(events[name]) for name in ("_ts", "_te", "_w"))
         changes = Elements(np.arange(events.num_rows), own, *times).changes(until)
-        place = self._places(events)
+        place = self.places(events)
         first = self._first(members, number, before, changes)
         board = self._board(events, own, first)
         found = standings(
@@ -116,16 +117,6 @@ class RankingKernel(Keyed):
         )
 
     # -- what is read ----------------------------------------------------------------------
-
-    def _places(self, rows: pa.Table) -> Ints:
-        """An integer for each row, never larger than that of a row that comes after it."""
-        if not self.order:
-            return np.zeros(rows.num_rows, dtype=np.int64)
-        sort = self.order[0]
-        column = rows[sort.column]
-        place = _prefix(column) if pa.types.is_string(column.type) else places_of(column)[:-1]
-        place = ~place if sort.is_descending else place
-        return np.where(mask_of(column)[:-1], place, LEAST if sort.nulls_first else MOST)
 
     def _first(self, members: MemberIndex, number: Ints, before: Ints, changes: Changes) -> _First:
         """The kept rows that may have one of the ranks in the step, of each group."""
@@ -151,7 +142,7 @@ class RankingKernel(Keyed):
         """Of which groups more rows must be read: several may have one dense rank."""
         if self.function != "dense_rank" or self.limit is None:
             return np.zeros(len(gone), dtype=np.bool_)
-        peers = _peers(rows, code, self.order)
+        peers = peers_of(rows, code, self.order)
         different = np.bincount(code[first_rows(peers)], minlength=len(gone))
         return np.asarray(different <= self.limit + gone)
 
@@ -168,27 +159,14 @@ class RankingKernel(Keyed):
         same = encode(table.columns, table.num_rows)
         example = first_rows(same)
         different = table.take(pa.array(example))
-        order = self._order(different)
+        order = self.sorted_rows(different)
         rank = np.empty(len(order), dtype=np.int64)
         rank[order] = np.arange(len(order))
         ordered = different.take(pa.array(order)).combine_chunks()
-        peers = _peers(ordered, integers(ordered["code"]), self.order)
+        peers = peers_of(ordered, integers(ordered["code"]), self.order)
         at = rank[same]
         kept = dict(zip(at[len(own) :].tolist(), integers(first.rows["_n"]).tolist(), strict=True))
         return _Board(ordered, peers, at[: len(own)], kept)
-
-    def _order(self, rows: pa.Table) -> Ints:
-        """The order of rows: by group, as it is wished, then by all columns."""
-        wished = {sort.column: (sort.is_descending, sort.nulls_first) for sort in self.order}
-        keys = [("code", "ascending", "at_start")]
-        columns = {"code": rows["code"]}
-        for name in dict.fromkeys([*wished, *self.rows]):
-            descending, nulls_first = wished.get(name, (False, True))
-            columns[name] = _comparable(rows[name])
-            direction = "descending" if descending else "ascending"
-            keys.append((name, direction, "at_start" if nulls_first else "at_end"))
-        found = pc.sort_indices(pa.table(columns), sort_keys=keys)
-        return np.asarray(found).astype(np.int64)
 
     # -- what is written -------------------------------------------------------------------
 
@@ -202,7 +180,7 @@ class RankingKernel(Keyed):
 
     def _moved(self, kept: _Kept, board: _Board, number: Ints) -> pa.Table:
         rows = board.rows.take(pa.array(kept.row)).select(self.rows)
-        arrays = [pa.array(number[kept.code]), pa.array(self._places(rows)), pa.array(kept.weight)]
+        arrays = [pa.array(number[kept.code]), pa.array(self.places(rows)), pa.array(kept.weight)]
         table = pa.Table.from_arrays([*arrays, *rows.columns], names=self.member_schema.names)
         return merged_members([table.cast(self.member_schema)])
 
@@ -222,22 +200,7 @@ def _schema(events: pa.Table, names: list[str]) -> pa.Schema:
     return events.select(names).schema
 
 
-def _prefix(column: pa.ChunkedArray) -> Ints:
-    """The first bytes of texts as integers, in the order of their code points."""
-    cut = [(text or b"")[:PREFIX_BYTES] for text in column.cast(pa.binary()).to_pylist()]
-    joined = b"".join(each.ljust(PREFIX_BYTES, b"\0") for each in cut)
-    unsigned = np.frombuffer(joined, dtype=">u8").astype(np.uint64)
-    return (unsigned ^ np.uint64(2**63)).view(np.int64)
-
-
-def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
-    """The column as one that Arrow sorts as CQL does: doubles as integers, NaN being the last."""
-    if not pa.types.is_floating(column.type):
-        return column
-    return pa.array(places_of(column)[:-1], mask=~mask_of(column)[:-1])
-
-
-def _peers(rows: pa.Table, code: Ints, order: tuple[Sort, ...]) -> Ints:
+def peers_of(rows: pa.Table, code: Ints, order: tuple[Sort, ...]) -> Ints:
     """A number for each row, the same for those of a group that no sort key tells apart."""
     columns = [rows[sort.column] for sort in order]
     return encode([pa.chunked_array([pa.array(code)]), *columns], rows.num_rows)

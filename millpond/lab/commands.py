@@ -1,4 +1,4 @@
-"""The commands `millpond lab list`, `lab run` and `lab verify`."""
+"""The commands `millpond lab list`, `lab run`, `lab verify` and `lab search`."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -13,10 +13,12 @@ from rich.table import Table as RichTable
 
 from millpond.errors import MillpondError
 from millpond.lab import report, telling
-from millpond.lab.catalogue import choose, everything, experiments
+from millpond.lab.catalogue import choose, everything, experiments, find_search
 from millpond.lab.experiment import Experiment
 from millpond.lab.record import RECORD, Change, changes, read, write
 from millpond.lab.running import Outcome, run_all
+from millpond.lab.search import Effort, look
+from millpond.lab.search import write as write_search
 
 app = typer.Typer(
     name="lab",
@@ -96,9 +98,31 @@ def verify(
         raise typer.Exit(1)
 
 
+@app.command()
+def search(
+    name: Annotated[str, typer.Argument(help="The experiment whose setting is looked for.")],
+    draws: Annotated[int, typer.Option(min=1, help="Points to draw.")] = Effort().draws,
+    seeds: Annotated[int, typer.Option(min=1, help="Seeds to stand on.")] = Effort().seeds,
+    anew: Annotated[
+        bool, typer.Option("--record", help="Record what is found as the experiment's setting.")
+    ] = False,
+) -> None:
+    """Look for a setting that the paper does not print, in which all its sentences stand at once.
+
+    What was tried, where they stand and where they stop to is printed as JSON. It takes minutes.
+    """
+    with _told():
+        chosen = find_search(name)
+        found = look(chosen, Effort(draws, seeds), lambda text: typer.echo(text, err=True))
+        typer.echo(json.dumps(found, indent=1, ensure_ascii=False))
+        if anew:
+            typer.echo(f"recorded in {write_search(name, found)}", err=True)
+
+
 def _as_text(outcomes: Sequence[Outcome], changed: Sequence[Change]) -> str:
     lines = [telling.line(each.name, claim) for each in outcomes for claim in each.claims]
     lines += [telling.change_line(change) for change in changed]
+    lines += telling.by_paper(outcomes, {each.name: each.paper for each in everything().values()})
     lines.append(telling.summary(outcomes))
     if changed:
         lines.append(

@@ -20,8 +20,11 @@ if TYPE_CHECKING:
 Axes: TypeAlias = "axes.Axes"
 Figure: TypeAlias = "figure.Figure"
 """Types alone: whoever runs experiments need not load what draws them."""
-Paper: TypeAlias = Literal["Chain", "Path Capacity", "Unified", "HMTS", "beyond the papers"]
+Paper: TypeAlias = Literal[
+    "STREAM", "Chain", "Path Capacity", "Unified", "HMTS", "beyond the papers"
+]
 PAPERS: Mapping[str, Paper] = {
+    "stream": "STREAM",
     "chain": "Chain",
     "path_capacity": "Path Capacity",
     "unified": "Unified",

@@ -1,7 +1,7 @@
 """Verdicts in words: a line or a row each, and how many there are of every kind."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import get_args
 
 from millpond.lab.experiment import Claim, Verdict
@@ -23,6 +23,15 @@ def summary(outcomes: Sequence[Outcome]) -> str:
     parts = [f"{count} {_PLURAL[verdict]}" for verdict, count in found.items()]
     experiments = "1 experiment" if len(outcomes) == 1 else f"{len(outcomes)} experiments"
     return f"{experiments}, {sum(found.values())} claims: {', '.join(parts)}"
+
+
+def by_paper(outcomes: Sequence[Outcome], papers: Mapping[str, str]) -> list[str]:
+    """A summary for each paper, if there are several."""
+    found: dict[str, list[Outcome]] = {}
+    for outcome in outcomes:
+        found.setdefault(papers[outcome.name], []).append(outcome)
+    told = [f"{paper}: {summary(of)}" for paper, of in found.items()]
+    return told if len(found) > 1 else []
 
 
 def line(name: str, claim: Claim) -> str:

@@ -19,6 +19,7 @@ from millpond.planning.physical import (
     OutputOperator,
     QueueRead,
     RowsWindowOperator,
+    SessionOperator,
     writes_tuples,
 )
 from millpond.planning.window_times import WindowTimes
@@ -46,8 +47,8 @@ def settled(operator: Operator, times: Mapping[QueueId, int]) -> int:
     if isinstance(operator, MatchOperator | OutputOperator):
         return FOREVER
     known = settled_input(operator, times)
-    if isinstance(operator, RowsWindowOperator):
-        return known if known == ALWAYS else FOREVER  # whoever counts finds it out
+    if isinstance(operator, RowsWindowOperator | SessionOperator):
+        return known if known == ALWAYS else FOREVER  # who counts finds out, sessions may go on
     return known
 
 

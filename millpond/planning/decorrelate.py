@@ -1,11 +1,15 @@
-"""Takes the equalities with columns of the enclosing query out of a subquery.
+"""Takes the columns of the enclosing query out of a subquery.
 
-What they compared becomes columns of the subquery, so that a join can compare it.
+What equalities compared with them becomes columns of the subquery, so that a join can compare it.
+With other conditions the subquery is joined with the values that the enclosing query has in these
+columns, each once, which become columns of the subquery instead.
 """
 
-from dataclasses import dataclass
+from __future__ import annotations
 
-from millpond.cql.algebra import Aggregate, Distinct, Filter, Project
+from dataclasses import dataclass, replace
+
+from millpond.cql.algebra import Aggregate, Distinct, Filter, Join, Project
 from millpond.cql.expressions import Call, Column, Expression, OuterColumn, walk
 from millpond.cql.node import Node, follows_from_inputs
 from millpond.errors import MillpondError
@@ -24,11 +28,12 @@ from millpond.schema import Type
 class Decorrelated:
     """A subquery free of outer columns: its last columns are keys, to equal ``outer``.
 
-    ``outer`` are expressions over the enclosing query's columns.
+    ``outer`` are expressions over the enclosing query's columns, ``functions`` what compares each.
     """
 
     node: Node
     outer: tuple[Expression, ...]
+    functions: tuple[str, ...]
     is_global_aggregate: bool = False
 
     @property
@@ -38,37 +43,41 @@ class Decorrelated:
 
     def condition(self, offset: int) -> Expression | None:
         """Outer columns equal keys, in a join whose left side is ``offset`` wide."""
-        keys = zip(self.outer, self.key_positions, strict=True)
+        keys = zip(self.functions, self.outer, self.key_positions, strict=True)
         return conjoin(
-            Call("=", (outer, Column(offset + key, outer.type)), Type.BOOLEAN)
-            for outer, key in keys
+            Call(function, (outer, Column(offset + key, outer.type)), Type.BOOLEAN)
+            for function, outer, key in keys
         )
 
+    def over(self, node: Node) -> Decorrelated:
+        """The same over a node that has the same keys."""
+        return replace(self, node=node)
 
-def decorrelate(node: Node) -> Decorrelated:
-    """Moves the equalities with outer columns out of an unnested subquery.
 
-    Their inner sides become its last columns.
+def decorrelate(node: Node, around: Node) -> Decorrelated:
+    """Moves the conditions with outer columns out of an unnested subquery.
+
+    What they compare becomes its last columns. ``around`` has the rows of the enclosing query.
     """
     if not _is_correlated(node):
-        return Decorrelated(node, (), _is_global_aggregate(node))
+        return Decorrelated(node, (), (), _is_global_aggregate(node))
     match node:
         case Filter():
-            return _decorrelate_filter(node)
+            return _decorrelate_filter(node, around)
         case Project():
-            below = decorrelate(node.input)
+            below = decorrelate(node.input, around)
             keys = [all_columns(below.node)[k] for k in below.key_positions]
             names = tuple(below.node.schema.names[k] for k in below.key_positions)
             project = Project(below.node, (*node.expressions, *keys), (*node.names, *names))
-            return Decorrelated(project, below.outer, below.is_global_aggregate)
+            return below.over(project)
         case Distinct():
-            below = decorrelate(node.input)
-            return Decorrelated(Distinct(below.node), below.outer, below.is_global_aggregate)
+            below = decorrelate(node.input, around)
+            return below.over(Distinct(below.node))
         case Aggregate():
-            return _decorrelate_aggregate(node)
+            return _decorrelate_aggregate(node, around)
         case _:
             _refuse_outer(node)
-            return Decorrelated(node, ())
+            return Decorrelated(node, (), ())
 
 
 @follows_from_inputs
@@ -84,33 +93,53 @@ def _is_global_aggregate(node: Node) -> bool:
     return isinstance(node, Aggregate) and not node.keys
 
 
-def _decorrelate_filter(node: Filter) -> Decorrelated:
-    below = decorrelate(node.input)
-    keep: list[Expression] = []
-    outer: list[Expression] = []
-    inner: list[Expression] = []
-    for part in conjuncts(node.predicate):
-        sides = _correlation(part)
-        if sides is None:
-            keep.append(part)
-        else:
-            inner.append(sides[0])
-            outer.append(sides[1])
-    predicate = conjoin(keep)
-    _refuse_outer_in(predicate)
+def _decorrelate_filter(node: Filter, around: Node) -> Decorrelated:
+    below = decorrelate(node.input, around)
+    parts = conjuncts(node.predicate)
+    own = [part for part in parts if _has_outer(part)]
+    predicate = conjoin(part for part in parts if not _has_outer(part))
     result = below.node if predicate is None else Filter(below.node, predicate)
-    if inner:
-        names = tuple(f"correlation{i}" for i in range(len(inner)))
+    sides = [_correlation(part) for part in own]
+    pairs = [pair for pair in sides if pair is not None]
+    if len(pairs) < len(sides):
+        return _with_outer_rows(below.over(result), own, around)
+    if pairs:
+        names = tuple(f"correlation{i}" for i in range(len(pairs)))
+        inner = (inner for inner, _ in pairs)
         result = Project(result, (*all_columns(result), *inner), (*result.schema.names, *names))
-    return Decorrelated(result, (*below.outer, *outer), below.is_global_aggregate)
+    return replace(
+        below.over(result),
+        outer=(*below.outer, *(outer for _, outer in pairs)),
+        functions=(*below.functions, *("=" for _ in pairs)),
+    )
 
 
-def _decorrelate_aggregate(node: Aggregate) -> Decorrelated:
+def _with_outer_rows(below: Decorrelated, own: list[Expression], around: Node) -> Decorrelated:
+    """A subquery joined with the values of the outer columns that its conditions name."""
+    named = {e.position for part in own for e in walk(part) if isinstance(e, OuterColumn)}
+    columns = tuple(all_columns(around)[position] for position in sorted(named))
+    names = tuple(f"outer{i}" for i in range(len(columns)))
+    values = Distinct(Project(around, columns, names))
+    width = len(below.node.schema)
+    at = {c.position: Column(width + i, c.type, c.name) for i, c in enumerate(columns)}
+
+    def over_both(part: Expression) -> Expression:
+        return at[part.position] if isinstance(part, OuterColumn) else part
+
+    condition = conjoin(rewrite(part, over_both) for part in own)
+    return replace(
+        below.over(Join(below.node, values, "inner", condition)),
+        outer=(*below.outer, *columns),
+        functions=(*below.functions, *("is_not_distinct" for _ in columns)),
+    )
+
+
+def _decorrelate_aggregate(node: Aggregate, around: Node) -> Decorrelated:
     """Adds the correlation keys to the groups; the schema stays keys, aggregates, then the new."""
-    below = decorrelate(node.input)
+    below = decorrelate(node.input, around)
     if not below.outer:
         return Decorrelated(
-            Aggregate(below.node, node.keys, node.aggregates, node.names), (), not node.keys
+            Aggregate(below.node, node.keys, node.aggregates, node.names), (), (), not node.keys
         )
     extra = tuple(all_columns(below.node)[k] for k in below.key_positions)
     n_keys, n_extra, n_aggregates = len(node.keys), len(extra), len(node.aggregates)
@@ -127,7 +156,7 @@ def _decorrelate_aggregate(node: Aggregate) -> Decorrelated:
         *range(n_keys, n_keys + n_extra),
     ]
     moved = Project(grouped, tuple(columns[i] for i in order), tuple(names[i] for i in order))
-    return Decorrelated(moved, below.outer, not node.keys)
+    return Decorrelated(moved, below.outer, below.functions, not node.keys)
 
 
 def _correlation(part: Expression) -> tuple[Expression, Expression] | None:
@@ -154,8 +183,7 @@ def _has_outer(expression: Expression) -> bool:
 def _refuse_outer_in(expression: Expression | None) -> None:
     if expression is not None and _has_outer(expression):
         raise MillpondError(
-            f"a subquery may use columns of the outer query only in equalities "
-            f"`inner expression = outer column` of its WHERE, not in {expression}"
+            f"a subquery may use columns of the outer query only in its WHERE, not in {expression}"
         )
 
 

@@ -13,14 +13,17 @@ from millpond.cql.algebra import (
     HopWindow,
     Istream,
     Join,
+    Over,
     Project,
     RangeWindow,
     Rank,
     RelationScan,
     RowsWindow,
     Sample,
+    SessionWindow,
     SetOperation,
     StreamScan,
+    TimeFilter,
     WithTime,
 )
 from millpond.cql.needed_functions import functions_of
@@ -42,10 +45,13 @@ from millpond.planning.physical import (
     MomentsOperator,
     Operator,
     OutputOperator,
+    OverOperator,
     QueueRead,
     RankOperator,
     RowsWindowOperator,
+    SessionOperator,
     SnapshotsOperator,
+    TimeFilterOperator,
     TotalsOperator,
 )
 from millpond.planning.properties import is_monotone, is_net, never_retracts
@@ -209,8 +215,10 @@ class _Build:
         match node:
             case Aggregate():
                 append_only = never_retracts(node.input)
+                reads_rows = any(each.reads_rows for each in node.aggregates)
+                only_come = reads_rows and is_monotone(node.input)
                 return AggregateOperator(
-                    below[0], node.keys, node.aggregates, node.schema, append_only
+                    below[0], node.keys, node.aggregates, node.schema, append_only, only_come
                 )
             case Distinct():
                 return CountOperator(below[0], None, "distinct")
@@ -219,9 +227,18 @@ class _Build:
                 return CountOperator(below[0], below[1], rule)
             case RowsWindow():
                 return RowsWindowOperator(below[0], node.rows, node.slide_rows, node.partition)
+            case SessionWindow():
+                gap = RangeWindow(below[0], node.gap_ticks - 1)
+                bounds = (node.tick_microseconds, node.told)
+                return SessionOperator(gap, node.gap_ticks, node.partition, *bounds)
             case Rank():
                 order = (node.partition, node.order, node.function, node.limit)
                 return RankOperator(below[0], *order, is_monotone(node.input))
+            case Over():
+                return OverOperator(below[0], node.partition, node.order, node.call)
+            case TimeFilter(is_rest=False):
+                end = (node.until, node.units_a_tick, node.is_inclusive)
+                return TimeFilterOperator(below[0], *end)
             case Istream():
                 return DifferenceOperator(below[0], 1)
             case Dstream():

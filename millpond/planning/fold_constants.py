@@ -4,7 +4,7 @@ import operator
 from collections.abc import Callable
 from dataclasses import replace
 
-from millpond.cql.algebra import Aggregate, Filter, Join, Project
+from millpond.cql.algebra import Aggregate, Filter, Join, Project, TimeFilter
 from millpond.cql.expressions import Call, Expression, Literal
 from millpond.cql.node import Node
 from millpond.planning.predicates import bottom_up, rewrite, rewrite_aggregate
@@ -35,6 +35,8 @@ def fold_constants(node: Node) -> Node:
             return node.input if is_true else replace(node, predicate=predicate)
         case Project():
             return replace(node, expressions=tuple(map(fold, node.expressions)))
+        case TimeFilter():
+            return replace(node, until=fold(node.until))
         case Join() if node.condition is not None:
             return replace(node, condition=fold(node.condition))
         case Aggregate():

@@ -7,9 +7,19 @@ filter that keeps the rows on which all its expressions have values. See docs/se
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import NamedTuple
 
-from millpond.cql.algebra import Aggregate, Filter, Join, Project, RangeWindow, SetOperation
+from millpond.cql.algebra import (
+    Aggregate,
+    Filter,
+    Join,
+    Project,
+    RangeWindow,
+    SetOperation,
+    TimeFilter,
+    UntilWindow,
+)
 from millpond.cql.expressions import (
     Call,
     Column,
@@ -85,9 +95,22 @@ def _uses(plan: Node) -> dict[int, int]:
     order = list(inputs_first(plan, into=True))
     uses = {id(node): 0 for node in order} | {id(plan): 1}
     for node in reversed(order):
-        for below in (*node.inputs, *node.subqueries):
+        for below in _read_by(node):
             uses[id(below)] += uses[id(node)]
     return uses
+
+
+def _read_by(node: Node) -> tuple[Node, ...]:
+    """What a node reads, as the script has it: what a condition asks before and after a time, it
+    asks once."""
+    if isinstance(node, TimeFilter) and node.is_second:
+        return ()
+    below = node.inputs[0] if isinstance(node, Filter) else None
+    while isinstance(below, TimeFilter):
+        if below.is_second:
+            return node.inputs
+        below = below.input
+    return (*node.inputs, *node.subqueries)
 
 
 def left_out(faults: Sequence[Fault]) -> Node | None:
@@ -132,6 +155,11 @@ class _Guard:
                 return self._project(below)
             case Aggregate():
                 return self._aggregate(below)
+            case TimeFilter():  # the condition above it says what is left out
+                return replace(below, until=value(below.until))
+            case UntilWindow():
+                self._note("UNTIL", below.input, (below.until,), [below.written])
+                return replace(below, until=value(below.until))
             case Join() if below.condition is not None:
                 return self._join(below, self._sealed(below.condition))
             case _:
@@ -175,9 +203,9 @@ class _Guard:
         return Project(kept, all_columns(new), new.names)
 
     def _aggregate(self, node: Aggregate) -> Node:
-        arguments = [a.argument for a in node.aggregates]
-        written = [w for w, e in zip(node.written, [*node.keys, *arguments], strict=False) if e]
-        used = (*node.keys, *(argument for argument in arguments if argument is not None))
+        parts = [*((key,) for key in node.keys), *(a.arguments for a in node.aggregates)]
+        written = [w for w, part in zip(node.written, parts, strict=False) for _ in part]
+        used = tuple(chain.from_iterable(parts))
         if not self._note("GROUP BY", node.input, used, written):
             return node
         return replace(
@@ -267,13 +295,11 @@ def _is_correlated(expression: Expression) -> bool:
     return any(isinstance(part, OuterColumn) for part in walk(expression))
 
 
-def _inner_side(equality: Expression) -> Expression:
-    """The side of `inner = outer` that belongs to the subquery."""
-    return next(
-        side
-        for side in (equality.arguments if isinstance(equality, Call) else ())
-        if not _is_correlated(side)
-    )
+def _inner_side(part: Expression) -> Expression | None:
+    """The side of `inner = outer` that belongs to the subquery; None if it is something else."""
+    sides = part.arguments if isinstance(part, Call) and part.function == "=" else ()
+    inner = [side for side in sides if not _is_correlated(side)]
+    return inner[0] if len(inner) == 1 else None
 
 
 def _for_some_outer_row(part: Expression) -> Expression:
@@ -281,6 +307,8 @@ def _for_some_outer_row(part: Expression) -> Expression:
     if not _is_correlated(part):
         return part
     inner = _inner_side(part)
+    if inner is None:
+        return Literal(True, Type.BOOLEAN)
     return Call("is_not_distinct", (inner, inner), Type.BOOLEAN)
 
 
@@ -289,10 +317,9 @@ def _closed(node: Node) -> Node:
     """The plan without outer columns: rows that some outer row can be equal to."""
     if not (isinstance(node, Filter) and _is_correlated(node.predicate)):
         return node
-    parts = [
-        negation(Call("is_null", (_inner_side(part),), Type.BOOLEAN))
-        if _is_correlated(part)
-        else part
-        for part in conjuncts(node.predicate)
-    ]
-    return replace(node, predicate=conjoin(parts) or node.predicate)
+    parts = [part for part in conjuncts(node.predicate) if not _is_correlated(part)]
+    for part in conjuncts(node.predicate):
+        inner = _inner_side(part) if _is_correlated(part) else None
+        if inner is not None:
+            parts.append(negation(Call("is_null", (inner,), Type.BOOLEAN)))
+    return replace(node, predicate=conjoin(parts) or Literal(True, Type.BOOLEAN))

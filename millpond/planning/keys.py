@@ -18,12 +18,25 @@ from millpond.planning.physical import (
     MomentsOperator,
     Operator,
     OutputOperator,
+    OverOperator,
     RankOperator,
     RowsWindowOperator,
+    SessionOperator,
+    TimeFilterOperator,
     TotalsOperator,
 )
 from millpond.planning.predicates import all_columns, substitute
 from millpond.schema import Type
+
+_KEEPING = (
+    AggregateOperator,
+    CountOperator,
+    OverOperator,
+    RankOperator,
+    RowsWindowOperator,
+    SessionOperator,
+)
+"""What keeps state by its keys."""
 
 
 def keys_of(operator: Operator) -> tuple[Expression, ...] | None:
@@ -34,13 +47,15 @@ def keys_of(operator: Operator) -> tuple[Expression, ...] | None:
     match operator:
         case AggregateOperator():
             return operator.keys or None
-        case RowsWindowOperator() | RankOperator():
+        case RowsWindowOperator() | SessionOperator() | RankOperator() | OverOperator():
             return operator.partition or None
         case CountOperator(right=None) | DifferenceOperator() | MomentsOperator():
             return all_columns(operator.inputs[0])
         case OutputOperator():
             return all_columns(operator.inputs[0]) if operator.is_summed else ()
-        case LinearOperator() | MatchOperator() | ArrivalsOperator() | TotalsOperator():
+        case LinearOperator() | TimeFilterOperator() | MatchOperator():
+            return ()
+        case ArrivalsOperator() | TotalsOperator():
             return ()
     return None
 
@@ -50,7 +65,7 @@ def key_positions(operator: Operator) -> tuple[int, ...] | None:
     match operator:
         case AggregateOperator():
             return tuple(range(len(operator.keys)))
-        case RowsWindowOperator() | RankOperator():
+        case RowsWindowOperator() | SessionOperator() | RankOperator() | OverOperator():
             return tuple(column.position for column in operator.partition)
         case JoinOperator():
             keys = join_keys(operator.condition, len(operator.left.schema)).left
@@ -75,8 +90,7 @@ def stays_divided(producer: Operator, reader: Operator) -> bool:
         return True
     if keys is None or positions is None:
         return False
-    kinds = AggregateOperator | RowsWindowOperator | RankOperator | CountOperator
-    keeps_state = isinstance(reader, kinds)
+    keeps_state = isinstance(reader, _KEEPING)
     for branch in branches(reader.inputs[0]):
         found = [_position(substitute(key, branch.expressions)) for key in keys]
         if found != list(positions) if keeps_state else not set(positions) <= set(found):

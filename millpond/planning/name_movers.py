@@ -6,10 +6,20 @@ which would hide movements, so the windows are noted before any of them.
 
 from collections.abc import Iterator
 
-from millpond.cql.algebra import HopWindow, RangeWindow, RelationScan, RowsWindow, Rstream
+from millpond.cql.algebra import (
+    HopWindow,
+    RangeWindow,
+    RelationScan,
+    RowsWindow,
+    Rstream,
+    SessionWindow,
+    UntilWindow,
+)
 from millpond.cql.node import Node
 from millpond.planning.nodes import Snapshots
 from millpond.planning.predicates import bottom_up
+
+_MOVERS = (RangeWindow, HopWindow, RowsWindow, SessionWindow, UntilWindow, RelationScan)
 
 
 @bottom_up
@@ -22,5 +32,5 @@ def name_movers(node: Node) -> Node:
 
 def _movers(plan: Node) -> Iterator[Node]:
     for node in plan.walk_into_subqueries():
-        if isinstance(node, (RangeWindow, HopWindow, RowsWindow, RelationScan)):
+        if isinstance(node, _MOVERS):
             yield name_movers(node)

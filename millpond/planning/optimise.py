@@ -7,6 +7,7 @@ from millpond.errors import MillpondError
 from millpond.planning.drop_unread_minus import drop_unread_minus
 from millpond.planning.fold_constants import fold_constants
 from millpond.planning.fragment_size import refuse_large_fragments
+from millpond.planning.group_by_sessions import group_by_sessions
 from millpond.planning.guard import guard
 from millpond.planning.limit_ranks import limit_ranks
 from millpond.planning.merge_projections import merge_projections
@@ -15,15 +16,20 @@ from millpond.planning.push_down_projections import push_down_projections
 from millpond.planning.push_down_selections import push_down_selections
 from millpond.planning.reduce_joins import reduce_joins
 from millpond.planning.reduce_set_operations import reduce_set_operations
+from millpond.planning.reduce_time_filters import reduce_time_filters
 from millpond.planning.rstream_of_moments import rstream_of_moments
 from millpond.planning.unbounded_to_now import unbounded_to_now
 from millpond.planning.unnest_subqueries import unnest_subqueries
+from millpond.planning.wait_for_sessions import wait_for_sessions
 
 REWRITES: tuple[Callable[[Node], Node], ...] = (
     name_movers,
     unnest_subqueries,
+    reduce_time_filters,
+    wait_for_sessions,
     fold_constants,
     push_down_selections,
+    group_by_sessions,
     limit_ranks,
     reduce_set_operations,
     reduce_joins,

@@ -11,7 +11,15 @@ them.
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 
-from millpond.cql.algebra import RowsWindow, rank_label
+from millpond.cql.algebra import (
+    OverCall,
+    RowsWindow,
+    over_label,
+    rank_label,
+    session_label,
+    time_filter_label,
+    window_bounds,
+)
 from millpond.cql.expressions import AggregateCall, Column, Expression, SortKey
 from millpond.cql.kept import kept
 from millpond.cql.node import Node
@@ -103,6 +111,20 @@ class LinearOperator(Operator):
 
 
 @dataclass(frozen=True)
+class TimeFilterOperator(Operator):
+    """Rows as long as the time is before what they say, or has not passed it: what starts is put
+    out with an end that is no later, and nothing is kept."""
+
+    input: Node
+    until: Expression
+    units_a_tick: int
+    is_inclusive: bool
+
+    def label(self) -> str:
+        return time_filter_label(self.until, self.is_inclusive)
+
+
+@dataclass(frozen=True)
 class MatchOperator(Operator):
     """Rows matched with the constants of a ``group`` of queries of one shape."""
 
@@ -170,13 +192,15 @@ class JoinOperator(Operator):
 
 @dataclass(frozen=True)
 class AggregateOperator(Operator):
-    """Groups and aggregates; ``is_append_only``: no row of the input is ever taken back."""
+    """Groups and aggregates; ``is_append_only``: no row of the input is ever taken back;
+    ``only_come``: none ever leaves either, told where rows are kept."""
 
     input: Node
     keys: tuple[Expression, ...]
     aggregates: tuple[AggregateCall, ...]
     fields_: Schema
     is_append_only: bool
+    only_come: bool = False
 
     @property
     def schema(self) -> Schema:
@@ -218,6 +242,25 @@ class RowsWindowOperator(Operator):
 
 
 @dataclass(frozen=True)
+class SessionOperator(Operator):
+    """The sessions of a stream, each partition's own; elements are read when they come, and again a
+    gap later."""
+
+    input: Node
+    gap_ticks: int
+    partition: tuple[Column, ...]
+    tick_microseconds: int | None
+    told: str
+
+    @kept
+    def schema(self) -> Schema:
+        return Schema((*self.input.schema.fields, *window_bounds(self.tick_microseconds)))
+
+    def label(self) -> str:
+        return f"Window {session_label(self.gap_ticks, self.partition, self.told)}"
+
+
+@dataclass(frozen=True)
 class RankOperator(Operator):
     """The ranks of rows, up to a limit; ``is_append_only``: no row of the input ever leaves."""
 
@@ -234,6 +277,23 @@ class RankOperator(Operator):
 
     def label(self) -> str:
         return f"Rank {rank_label(self.function, self.partition, self.order, self.limit)}"
+
+
+@dataclass(frozen=True)
+class OverOperator(Operator):
+    """What a function says of rows in order, of each."""
+
+    input: Node
+    partition: tuple[Column, ...]
+    order: tuple[SortKey, ...]
+    call: OverCall
+
+    @kept
+    def schema(self) -> Schema:
+        return Schema((*self.input.schema.fields, Field(self.call.function, self.call.type)))
+
+    def label(self) -> str:
+        return f"Over {over_label(self.call, self.partition, self.order)}"
 
 
 @dataclass(frozen=True)

@@ -17,13 +17,16 @@ from millpond.catalog import (
     QueryEntry,
     RelationEntry,
     StreamEntry,
+    Tolerance,
     ViewEntry,
 )
+from millpond.cql.algebra import OverCall
 from millpond.cql.expressions import (
     AggregateCall,
     Call,
     Column,
     Exists,
+    Frame,
     InSubquery,
     Literal,
     OuterColumn,
@@ -50,16 +53,28 @@ EXPRESSIONS = (
     Call,
     Column,
     Exists,
+    Frame,
     InSubquery,
     Literal,
     OuterColumn,
+    OverCall,
     Quantified,
     ScalarSubquery,
     SortKey,
     UserCall,
 )
 ENTRIES = (StreamEntry, RelationEntry, ViewEntry, QueryEntry)
-_OTHERS = (Addition, Connector, Constraint, CqlWarning, InList, Placed, Position, Written)
+_OTHERS = (
+    Addition,
+    Connector,
+    Constraint,
+    CqlWarning,
+    InList,
+    Placed,
+    Position,
+    Tolerance,
+    Written,
+)
 
 
 def to_data(value: Any) -> Any:

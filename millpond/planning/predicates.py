@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
 
-from millpond.cql.algebra import Aggregate, Filter, Join, Project
+from millpond.cql.algebra import Aggregate, Filter, Join, Project, TimeFilter
 from millpond.cql.expressions import (
     AggregateCall,
     Call,
@@ -85,10 +85,11 @@ def substitute(expression: Expression, by: tuple[Expression, ...]) -> Expression
 def rewrite_aggregate(
     aggregate: AggregateCall, change: Callable[[Expression], Expression]
 ) -> AggregateCall:
-    """The aggregate over a changed argument."""
+    """The aggregate over changed arguments."""
     if aggregate.argument is None:
         return aggregate
-    return replace(aggregate, argument=change(aggregate.argument))
+    more = tuple(map(change, aggregate.more))
+    return replace(aggregate, argument=change(aggregate.argument), more=more)
 
 
 def all_columns(node: Node) -> tuple[Column, ...]:
@@ -104,13 +105,15 @@ def expressions_of(node: Node) -> Iterator[Expression]:
     match node:
         case Filter():
             yield node.predicate
+        case TimeFilter():
+            yield node.until
         case Project():
             yield from node.expressions
         case Join() if node.condition is not None:
             yield node.condition
         case Aggregate():
             yield from node.keys
-            yield from (a.argument for a in node.aggregates if a.argument is not None)
+            yield from (argument for a in node.aggregates for argument in a.arguments)
 
 
 def bottom_up(change: Callable[[Node], Node]) -> Callable[[Node], Node]:

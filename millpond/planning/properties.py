@@ -10,8 +10,10 @@ from millpond.cql.algebra import (
     RangeWindow,
     RelationScan,
     Sample,
+    SessionWindow,
     SetOperation,
     StreamScan,
+    TimeFilter,
     WithTime,
 )
 from millpond.cql.expressions import Column
@@ -47,6 +49,8 @@ def never_retracts(node: Node) -> bool:
     match node:
         case RangeWindow() | HopWindow():
             return True
+        case SessionWindow():
+            return node.told == "final"
         case Match() if node.window is not None:
             return True
         case RelationScan():
@@ -55,7 +59,7 @@ def never_retracts(node: Node) -> bool:
             return node.sign > 0 and never_retracts(node.left) and never_retracts(node.right)
         case Join():
             return all(map(never_retracts, node.inputs))
-        case Filter() | Project() | Match():
+        case Filter() | TimeFilter() | Project() | Match():
             return never_retracts(node.input)
         case Distinct():
             return is_monotone(node.input)
@@ -71,7 +75,7 @@ def is_net(node: Node) -> bool:
             return True
         case SetOperation():
             return not node.all  # a row whose count changes leaves and enters again
-        case Filter():
+        case Filter() | TimeFilter():  # equal rows have the same bound
             return is_net(node.input)
         case Project():
             kept = {e.position for e in node.expressions if isinstance(e, Column)}

@@ -6,6 +6,7 @@ has the columns of all of them; what is fused into its readers has for each just
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from millpond.cql.algebra import (
     Aggregate,
@@ -15,7 +16,9 @@ from millpond.cql.algebra import (
     RangeWindow,
     RelationScan,
     RowsWindow,
+    SessionWindow,
     StreamScan,
+    TimeFilter,
 )
 from millpond.cql.expressions import Expression
 from millpond.cql.node import Node, follows_from_inputs, inputs_first
@@ -107,12 +110,17 @@ def _needed(node: Node, form: Columns) -> tuple[Columns, ...]:
             return (_used(node.expressions[position] for position in form),)
         case Filter():
             return (form | columns_used(node.predicate),)
+        case TimeFilter():
+            return (form | columns_used(node.until),)
         case RangeWindow():
             return (form,)
         case Arrivals() if _passes_on(node.input):
             return (form,)
         case RowsWindow() if _is_base(node.input):
             return (form | {column.position for column in node.partition},)
+        case SessionWindow():
+            own = frozenset(p for p in form if p < len(node.input.schema))
+            return (own | {column.position for column in node.partition},)
         case Join():
             width = len(node.left.schema)
             both = form | columns_used(node.condition)
@@ -121,8 +129,8 @@ def _needed(node: Node, form: Columns) -> tuple[Columns, ...]:
                 frozenset(p - width for p in both if p >= width),
             )
         case Aggregate():
-            arguments = [node.aggregates[i].argument for i in _aggregates_read(node, form)]
-            return (_used((*node.keys, *arguments)),)
+            read = (node.aggregates[i].arguments for i in _aggregates_read(node, form))
+            return (_used((*node.keys, *chain.from_iterable(read))),)
         case Combine():
             return form, form
         case _:
@@ -164,12 +172,17 @@ def _pruned(node: Node, form: Columns, inputs: tuple[_Pruned, ...]) -> _Pruned:
         case Filter():
             predicate = remap(node.predicate, inputs[0].kept)
             return _Pruned(Filter(inputs[0].node, predicate), inputs[0].kept)
+        case TimeFilter():
+            until = remap(node.until, inputs[0].kept)
+            return _Pruned(replace(node, input=inputs[0].node, until=until), inputs[0].kept)
         case RangeWindow():
             return _Pruned(node.with_inputs((inputs[0].node,)), inputs[0].kept)
         case Arrivals() if _passes_on(node.input):
             return _Pruned(node.with_inputs((inputs[0].node,)), inputs[0].kept)
         case RowsWindow() if _is_base(node.input):
             return _rows_window(node, form, inputs[0])
+        case SessionWindow():
+            return _sessions(node, form, inputs[0])
         case Join():
             return _join(node, form, *inputs)
         case Aggregate():
@@ -201,6 +214,17 @@ def _rows_window(node: RowsWindow, form: Columns, below: _Pruned) -> _Pruned:
     partition = tuple(replace(c, position=kept[c.position]) for c in node.partition)
     exact = _exactly(below, node.input, needed)
     return _Pruned(replace(node, input=exact, partition=partition), kept)
+
+
+def _sessions(node: SessionWindow, form: Columns, below: _Pruned) -> _Pruned:
+    """The bounds stay; where nobody reads the end of a session, elements have their own."""
+    (needed,) = _needed(node, form)
+    kept, end = _numbered(needed), len(node.schema) - 1
+    partition = tuple(replace(c, position=kept[c.position]) for c in node.partition)
+    exact = _exactly(below, node.input, needed)
+    told = "own" if node.told == "running" and end not in form else node.told
+    bounds = {end - 1: len(needed), end: len(needed) + 1}
+    return _Pruned(replace(node, input=exact, partition=partition, told=told), kept | bounds)
 
 
 def _join(node: Join, form: Columns, left: _Pruned, right: _Pruned) -> _Pruned:

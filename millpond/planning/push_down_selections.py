@@ -16,10 +16,13 @@ from millpond.cql.algebra import (
     Filter,
     HopWindow,
     Join,
+    Over,
     Project,
     RangeWindow,
     Rank,
+    SessionWindow,
     SetOperation,
+    TimeFilter,
 )
 from millpond.cql.expressions import Call, Expression
 from millpond.cql.node import Node, inputs_first
@@ -284,12 +287,12 @@ def _shares(node: Node, wish: Wish) -> _Shares:
     match node:
         case RangeWindow() | Combine():
             return _Shares((wish,) * len(node.inputs))
-        case Distinct() | SetOperation():
+        case Distinct() | SetOperation() | TimeFilter():
             return _Shares((replace(wish, is_fresh=False),) * len(node.inputs))
         case HopWindow():
             return _through_hops(node, wish)
-        case Rank():
-            return _through_rank(node, wish)
+        case Rank() | Over() | SessionWindow():
+            return _through_partition(node, wish)
         case Aggregate():
             return _through_aggregate(node, wish)
         case Join():
@@ -309,7 +312,7 @@ def _through_hops(node: HopWindow, wish: Wish) -> _Shares:
     return _divided(wish, below)
 
 
-def _through_rank(node: Rank, wish: Wish) -> _Shares:
+def _through_partition(node: Rank | Over | SessionWindow, wish: Wish) -> _Shares:
     """Only what speaks of the partition alone: other rows of it count too."""
     partition = {column.position for column in node.partition}
 

@@ -28,6 +28,7 @@ from millpond.cql.algebra import (
     Sample,
     SetOperation,
     StreamScan,
+    TimeFilter,
 )
 from millpond.cql.expressions import AggregateCall, Call, Column, Expression, Literal
 from millpond.cql.node import Node, canonical, follows_from_inputs
@@ -206,6 +207,8 @@ class _Lifting:
                 match = self._match_under(node, below[0])
                 return _LiftedNode(replace(match, window=self._constant(node.length_ticks)), True)
             case RangeWindow() | Distinct() | Istream() | Dstream() | Arrivals() | Moments():
+                return _LiftedNode(node.with_inputs((below[0].node,)), True)
+            case TimeFilter():
                 return _LiftedNode(node.with_inputs((below[0].node,)), True)
             case Combine() | SetOperation():
                 tagged = tuple(self._tagged(each).node for each in below)

@@ -130,7 +130,7 @@ def _literals_in(value: Any) -> Iterator[Literal]:
         for each in value:
             yield from _literals_in(each)
     elif isinstance(value, AggregateCall):
-        yield from _literals_in(value.argument)
+        yield from _literals_in(value.arguments)
     elif isinstance(value, get_args(Expression)):
         yield from (each for each in walk(value) if isinstance(each, Literal))
 

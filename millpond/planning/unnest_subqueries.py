@@ -34,6 +34,7 @@ from millpond.planning.predicates import (
     conjoin,
     conjuncts,
     rewrite,
+    rewrite_aggregate,
     substitute,
 )
 from millpond.schema import Type
@@ -68,15 +69,12 @@ def _has_subquery(expression: Expression) -> bool:
 
 
 def _unnest_aggregate(node: Aggregate) -> Node:
-    used = [*node.keys, *(a.argument for a in node.aggregates if a.argument is not None)]
+    used = [*node.keys, *(argument for a in node.aggregates for argument in a.arguments)]
     if not any(map(_has_subquery, used)):
         return node
     attached = _Attached(node.input)
     keys = tuple(attached.replace(key) for key in node.keys)
-    aggregates = tuple(
-        a if a.argument is None else replace(a, argument=attached.replace(a.argument))
-        for a in node.aggregates
-    )
+    aggregates = tuple(rewrite_aggregate(a, attached.replace) for a in node.aggregates)
     return Aggregate(attached.node, keys, aggregates, node.names)
 
 
@@ -103,13 +101,13 @@ def _as_join(outer: Node, part: Expression) -> Node | None:
     negated = isinstance(part, Call) and part.function == "not"
     inner = part.arguments[0] if isinstance(part, Call) and negated else part
     if isinstance(inner, Exists):
-        subquery = _decorrelated(inner.subquery)
+        subquery = _decorrelated(inner.subquery, outer)
         if subquery.is_global_aggregate:
             return None
         condition = subquery.condition(len(outer.schema))
         return Join(outer, subquery.node, "anti" if negated else "semi", condition)
     if isinstance(inner, InSubquery) and not negated and not _has_subquery(inner.value):
-        subquery = _decorrelated(inner.subquery)
+        subquery = _decorrelated(inner.subquery, outer)
         if subquery.is_global_aggregate and subquery.outer:
             return None
         width = len(outer.schema)
@@ -120,8 +118,8 @@ def _as_join(outer: Node, part: Expression) -> Node | None:
     return None
 
 
-def _decorrelated(subquery: Node) -> Decorrelated:
-    return decorrelate(unnest_subqueries(name_movers(subquery)))
+def _decorrelated(subquery: Node, around: Node) -> Decorrelated:
+    return decorrelate(unnest_subqueries(name_movers(subquery)), around)
 
 
 class _Attached:
@@ -129,6 +127,8 @@ class _Attached:
 
     def __init__(self, node: Node) -> None:
         self.node = node
+        self._around = node
+        """The rows of the outer query, as they are without what is attached."""
         self._known: dict[Expression, Expression] = {}
 
     def replace(self, expression: Expression) -> Expression:
@@ -155,7 +155,7 @@ class _Attached:
         raise MillpondError(f"internal: {expression} is no subquery")
 
     def _exists(self, expression: Exists) -> Expression:
-        subquery = _decorrelated(expression.subquery)
+        subquery = _decorrelated(expression.subquery, self._around)
         if subquery.is_global_aggregate:
             return self._exists_of_aggregate(expression.subquery)
         rows, *_ = self._attach_counts(subquery, None)
@@ -167,7 +167,7 @@ class _Attached:
         return _TRUE if present is None else Call("coalesce", (present, _FALSE), Type.BOOLEAN)
 
     def _in(self, expression: InSubquery) -> Expression:
-        subquery = _decorrelated(expression.subquery)
+        subquery = _decorrelated(expression.subquery, self._around)
         if subquery.is_global_aggregate:
             return self._compared_with_one(expression.value, "=", expression.subquery, _FALSE)
         width = len(self.node.schema)
@@ -195,7 +195,7 @@ class _Attached:
             return self._in(InSubquery(value, expression.subquery))
         if comparison == "<>" and is_all:
             return Call("not", (self._in(InSubquery(value, expression.subquery)),), Type.BOOLEAN)
-        subquery = _decorrelated(expression.subquery)
+        subquery = _decorrelated(expression.subquery, self._around)
         if subquery.is_global_aggregate:
             without = _TRUE if is_all else _FALSE
             return self._compared_with_one(value, comparison, expression.subquery, without)
@@ -248,7 +248,7 @@ class _Attached:
 
     def _attach_aggregates(self, node: Aggregate) -> tuple[Expression, ...]:
         """The aggregates for each outer row; over nothing, counts are 0."""
-        attached: list[Expression] = list(self._attach_unique(_decorrelated(node)))
+        attached: list[Expression] = list(self._attach_unique(_decorrelated(node, self._around)))
         for index, call in enumerate(node.aggregates):
             if call.function in ("count", "approx_count_distinct"):
                 attached[index] = Call("coalesce", (attached[index], _ZERO), Type.BIGINT)
@@ -256,7 +256,7 @@ class _Attached:
 
     def _one_computed_row(self, subquery: Node) -> tuple[Expression, Expression]:
         """The same for an aggregation whose SELECT or HAVING holds subqueries of its own."""
-        unnested = _decorrelated(subquery)
+        unnested = _decorrelated(subquery, self._around)
         width = len(self.node.schema)
         names = (*unnested.node.schema.names, "present")
         marked = Project(unnested.node, (*all_columns(unnested.node), _TRUE), names)
@@ -281,7 +281,7 @@ class _Attached:
         columns = all_columns(grouped)
         ordered = (*columns[len(keys) :], *columns[: len(keys)])
         moved = Project(grouped, ordered, tuple(c.name for c in ordered))
-        found = list(self._attach_unique(Decorrelated(moved, subquery.outer)))
+        found = list(self._attach_unique(subquery.over(moved)))
         rows = Call("coalesce", (found[0], _ZERO), Type.BIGINT)
         if value is None:
             return rows, rows, rows, rows

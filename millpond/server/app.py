@@ -65,6 +65,10 @@ def make_app(service: Service, plan_file: Path | None = None) -> FastAPI:
     async def page() -> FileResponse:
         return FileResponse(STATIC / "index.html", headers={"cache-control": "no-cache"})
 
+    @app.get("/docs", include_in_schema=False)
+    async def documentation() -> FileResponse:
+        return FileResponse(STATIC / "docs.html", headers={"cache-control": "no-cache"})
+
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     return app
 

@@ -15,7 +15,7 @@ from millpond.cql.algebra import Join
 from millpond.cql.statements import Create, SetOption, Statement
 from millpond.errors import CqlError
 from millpond.server.limits import Limits
-from millpond.settings import Change, Settings
+from millpond.settings import OF_THE_OWNER, Change, Settings
 
 FILES = ("csv", "json", "parquet")
 GENERATED = ("push", "rate", "burst")
@@ -56,7 +56,7 @@ class Confinement:
     def _check_setting(self, key: str) -> None:
         changes = {name: change for name, _, _, change in Settings().listing()}
         is_of_machine = changes.get(key.lower()) == Change.BEFORE_SPARK.value
-        if is_of_machine or key.lower().replace("-", "_") == "store":
+        if is_of_machine or key.lower().replace("-", "_") in OF_THE_OWNER:
             raise _Refusal(f"setting {key} is for who starts the server, not for who asks it")
 
     def _check_joins(self, entry: QueryEntry | ViewEntry) -> None:

@@ -48,6 +48,9 @@ HEADERS = [
 OPEN = ("/ping", "/ready")
 """What is answered without a token."""
 
+PAGES = ("/", "/docs")
+"""Pages, which have nothing in them before they were given a token."""
+
 ADMIN = ("/api/plan",)
 """What only administrators may change."""
 
@@ -131,7 +134,7 @@ class Guard:
         address = (scope.get("client") or ("", 0))[0]
         if path not in OPEN and not self._rate.allows(address, time.monotonic()):
             raise Refused(429, "too many requests; come back in a while")
-        if path not in OPEN and not path.startswith("/static/") and path != "/":
+        if path not in OPEN and not path.startswith("/static/") and path not in PAGES:
             self._check_token(headers, path, method)
         return self._check_size(headers, path)
 

@@ -28,7 +28,8 @@ JSON_LINES = ("application/x-ndjson", "application/jsonl", "application/json-lin
 def rows_of_body(body: bytes, content_type: str, schema: Schema, most_bytes: int) -> Any:
     """What `Engine.push` takes; raises ``InputError`` with the line at fault.
 
-    What unpacks to more than ``most_bytes`` is refused with 413.
+    What a row of JSON has no key for is NULL, as in files. What unpacks to more than
+    ``most_bytes`` is refused with 413.
     """
     kind = content_type.split(";", maxsplit=1)[0].strip().lower()
     if kind in ARROW:
@@ -36,9 +37,9 @@ def rows_of_body(body: bytes, content_type: str, schema: Schema, most_bytes: int
     if kind == "text/csv":
         return _csv(body, schema)
     if kind == "application/json":
-        return _json_list(body)
+        return [_with_absent(row, schema) for row in _json_list(body)]
     if kind in JSON_LINES or not kind:
-        return _json_lines(body)
+        return [_with_absent(row, schema) for row in _json_lines(body)]
     raise RequestError(
         415, f"{kind[:60]}: send application/x-ndjson, application/json, text/csv or Arrow"
     )
@@ -112,6 +113,19 @@ def _row(value: Any, place: str) -> Any:
     if not isinstance(value, dict | list):
         raise InputError(f"{place}: a row is an object, or a list of values in order")
     return value if isinstance(value, dict) else tuple(value)
+
+
+def _with_absent(row: Any, schema: Schema) -> Any:
+    """A row with NULL for the columns that it has no key for; what is not declared stays in it.
+
+    >>> from millpond.schema import Field, Type
+    >>> _with_absent({"B": 1}, Schema((Field("a", Type.INT), Field("b", Type.INT))))
+    {'a': None, 'B': 1}
+    """
+    if isinstance(row, tuple) or len(row) >= len(schema):
+        return row
+    there = {key.lower() for key in row}
+    return {name: None for name in schema.names if name.lower() not in there} | row
 
 
 class IdempotencyKeys:

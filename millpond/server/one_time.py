@@ -24,7 +24,10 @@ from millpond.cql.algebra import (
     RelationScan,
     RowsWindow,
     Rstream,
+    SessionWindow,
     StreamScan,
+    TimeFilter,
+    UntilWindow,
 )
 from millpond.cql.node import Node
 from millpond.cql.statements import Create, Statement
@@ -32,6 +35,7 @@ from millpond.errors import InputError, OutgrownError, StateError
 from millpond.facade.engine import Engine
 from millpond.identities import StreamId
 from millpond.intake.arrivals import Intake
+from millpond.intake.promises import promise_all
 from millpond.planning.join_keys import join_keys
 from millpond.planning.optimise import optimise
 from millpond.schema import BEGINNING, FOREVER
@@ -151,7 +155,7 @@ class _Trial(Engine):
         """Works on all that is there; what would happen later, such as windows that run empty, is
         not asked for."""
         with self.lock, self.inputs.ahead() as coming:
-            self.inputs.promise_all(now, coming)
+            promise_all(self.inputs, now, coming)
         try:
             self.run_until_idle()
         except InputError as error:
@@ -220,8 +224,10 @@ def _names(plan: Node, kind: type[StreamScan] | type[RelationScan]) -> list[str]
 
 
 def _now(engine: Engine, plan: Node) -> int:
-    """How far the inputs of a plan are."""
-    streams = (engine.inputs.streams[StreamId(name)] for name in _names(plan, StreamScan))
+    """How far the inputs of a plan are; of one that compares with the time, how far any is."""
+    streams = [engine.inputs.streams[StreamId(name)] for name in _names(plan, StreamScan)]
+    if any(isinstance(node, TimeFilter) for node in plan.walk_into_subqueries()):
+        streams = list(engine.inputs.streams.values())
     reached = [intake.largest for intake in streams if intake.largest is not None]
     relations = (engine.inputs.relation(name) for name in _names(plan, RelationScan))
     return max([*reached, *(each.last_change for each in relations)], default=BEGINNING)
@@ -241,11 +247,14 @@ def _refuse_what_is_gone(engine: Engine, plan: Node, now: int) -> None:
             )
 
 
+_WINDOWS = (RangeWindow, HopWindow, RowsWindow, SessionWindow, UntilWindow)
+
+
 def _windows(plan: Node) -> Iterator[tuple[Node | None, str]]:
     """The windows of a plan with the streams they are on; None where a stream has none."""
     windowed: set[int] = set()
     for node in plan.walk_into_subqueries():
-        if isinstance(node, RangeWindow | HopWindow | RowsWindow):
+        if isinstance(node, _WINDOWS):
             for below in node.walk():
                 if isinstance(below, StreamScan):
                     windowed.add(id(below))
@@ -273,6 +282,8 @@ def _beyond(window: Node | None, queue: Queue, now: int, gone: int) -> str:
             if plain and queue.waiting(gone, now) >= rows + slide:
                 return ""
             return f"fewer than {rows} rows are retained for sure"
+        case SessionWindow():
+            return "a session may have begun before all that is retained"
         case RowsWindow():
             return "rows of a partition may be older than all that is retained"
     return "an unbounded window needs all that ever came"
@@ -298,6 +309,7 @@ def _declare(trial: Engine, engine: Engine, name: str) -> None:
     """The same stream or relation, fed by hand."""
     entry = engine.catalog.get(name)
     if isinstance(entry, RelationEntry):
-        trial.statements.declare(replace(entry, source=Connector("push"), has_changes=False))
+        pushed = replace(entry, source=Connector("push"), has_changes=False, on_conflict="ignore")
+        trial.statements.declare(pushed)
     elif isinstance(entry, StreamEntry):
-        trial.statements.declare(replace(entry, source=Connector("push")))
+        trial.statements.declare(replace(entry, source=Connector("push"), constraints=()))

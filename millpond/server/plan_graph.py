@@ -1,90 +1,229 @@
-"""The running plan as a graph of nodes and edges, and its drawings: JSON, Graphviz, SVG."""
+"""The running plan as a graph of boxes and edges, and its drawings: JSON, Graphviz, SVG."""
 
 from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from millpond.entities import Entity
 from millpond.entities.running import thread_parts
 from millpond.facade.engine import Engine
-from millpond.identities import QueryId
+from millpond.identities import OperatorId, QueueId
 from millpond.insight.input_names import input_label
+from millpond.insight.operator_names import named_queries, operator_label
+from millpond.planning.physical import OutputOperator
+from millpond.server.plan_folding import Boxes, Folding, Members, Wish, without_constants
 
 NODE_WIDTH, NODE_HEIGHT, GAP_X, GAP_Y = 190, 46, 40, 70
 MOST_NODES = 400
 """A picture of more says nothing."""
 
+MOST_NAMED = 3
+"""So many queries of a box are named; the others are counted."""
 
-def plan_graph(engine: Engine, query: str | None = None) -> dict[str, Any]:
-    """Nodes (inputs, operators) and edges (queues) with what was measured of them.
+MEASURED_EDGE = ("backlog_rows", "backlog_bytes", "behind_seconds", "rate", "retained_bytes")
 
-    ``query``: only what works for this one.
-    """
+
+def plan_graph(engine: Engine, folding: Folding, wish: Wish) -> dict[str, Any]:
+    """Nodes (inputs, boxes of operators) and edges (queues) with what was measured of them."""
     with engine.held():
-        entities = engine.entities()
-        operators = {e.name: e.values() for e in entities.of_kind("operator")}
-        queues = {e.name: e.values() for e in entities.of_kind("queue")}
-        synopses = {e.name: e.values() for e in entities.of_kind("synopsis")}
+        return _Drawing(engine, folding, wish).graph()
+
+
+@dataclass
+class _Served:
+    """The queries that a box works for: how many, and the first of them."""
+
+    count: int = 0
+    named: tuple[str, ...] = ()
+
+    def words(self) -> str:
+        more = self.count - len(self.named)
+        return ", ".join(self.named) + (f" and {more:,} more" if more else "")
+
+
+class _Drawing:
+    """A plan of one moment; the lock is held."""
+
+    def __init__(self, engine: Engine, folding: Folding, wish: Wish) -> None:
+        self._engine, self._wish = engine, wish
+        self._kinds = engine.entities().kinds
+        self._operators = list(engine.runtime.running) if engine.has_runtime else []
+        self._boxes: Boxes = folding.boxes(engine, wish)
+        self._shown = self._chosen()
         units = engine.runtime.units.of if engine.has_runtime else {}
-        unit_of: dict[str, str] = {name: unit.identity for name, unit in units.items()}
-        threads = thread_parts(engine.controlled) if engine.has_runtime else []
-        output = engine.queries.outputs.get(QueryId(query)) if query else None
-        wanted = engine.graph.upstream(output) if output in operators else set(operators)
-    parts = enumerate(threads)
-    thread_of: dict[str, int] = {name: place for place, part in parts for name in part}
-    shown = [name for name in operators if name in wanted][:MOST_NODES]
-    nodes: list[dict[str, Any]] = []
-    edges: list[dict[str, Any]] = []
-    read = dict.fromkeys(q for name in shown for q in _reads(operators[name]))
+        self._unit_of = {name: unit.identity for name, unit in units.items()}
+        self._threads = thread_parts(engine.controlled) if engine.has_runtime else []
+        self._thread_of = {name: at for at, part in enumerate(self._threads) for name in part}
+
+    def _chosen(self) -> list[str]:
+        """The boxes that are drawn: of too many those that are looked for, and what they read."""
+        boxes = list(self._boxes.members)
+        if len(boxes) <= MOST_NODES or not self._wish.find:
+            return boxes[:MOST_NODES]
+        chosen: dict[str, None] = {}
+        for box in boxes:
+            if len(chosen) < MOST_NODES and self._is_found(box):
+                chosen |= dict.fromkeys(self._below(box))
+        return [box for box in boxes if box in chosen]
+
+    def _below(self, box: str) -> Iterable[str]:
+        below = self._engine.graph.upstream(self._boxes.members[box][0])
+        return {self._boxes.of[each] for each in below if each in self._boxes.of}
+
+    def graph(self) -> dict[str, Any]:
+        """The whole of it."""
+        edges = list(self._edges())
+        inputs = dict.fromkeys(e["from"] for e in edges if e["from"] not in self._boxes.members)
+        nodes = [self._input(name) for name in inputs]
+        nodes += [self._node(box) for box in self._shown]
+        return {
+            "nodes": nodes,
+            "edges": edges,
+            "operators": len(self._operators),
+            "boxes": len(self._boxes.members),
+            "shown": len(self._shown),
+            "threads": len(self._threads),
+            "views": [
+                {"name": name, "operators": count, "folded": f"view:{name}" in self._boxes.members}
+                for name, count in self._boxes.views.items()
+            ],
+            "found": self._found(nodes) if self._wish.find else [],
+        }
+
+    def _input(self, queue: str) -> dict[str, Any]:
+        label = input_label(self._engine.catalog, queue)
+        kind, _, name = label.partition(" ")
+        about = {"of": kind, "name": name} if kind in ("stream", "relation") else {}
+        measured = self._measured([QueueId(queue)])
+        return {"id": queue, "kind": "input", "label": label, **about, **measured}
+
+    def _node(self, box: str) -> dict[str, Any]:
+        members, kind = self._boxes.members[box], self._boxes.kinds[box]
+        statistics = [self._engine.runtime.statistics[each] for each in members]
+        driver = sum(each.tally.driver_steps for each in statistics)
+        executors = sum(each.tally.executor_steps for each in statistics)
+        served = self._served(box)
+        return {
+            "id": box,
+            "kind": kind,
+            "label": self._label(box),
+            "does": operator_label(self._engine.graph.operators[members[-1]]),
+            "members": len(members),
+            "puts_out": isinstance(self._engine.graph.operators[members[0]], OutputOperator),
+            "first": members[0],
+            "unit": self._unit_of.get(members[0], members[0]) if len(members) == 1 else box,
+            "thread": self._thread_of.get(members[0], 0),
+            "load": sum(each.busy.per_second() for each in statistics),
+            "place": "spark" if executors > driver else "driver",
+            "queries": served.words(),
+            "query_count": served.count,
+            "rows_in_per_second": sum(each.inputs.per_second() for each in statistics),
+            "rows_out_per_second": sum(each.outputs.per_second() for each in statistics),
+            "synopsis_bytes": self._synopsis(members),
+        }
+
+    def _label(self, box: str) -> str:
+        """What a box is called: an operator by what it does, an output by its queries."""
+        members = self._boxes.members[box]
+        if self._boxes.kinds[box] == "view":
+            return f"view {box.removeprefix('view:')}"
+        operator = self._engine.graph.operators[members[0]]
+        if not isinstance(operator, OutputOperator):
+            label = operator_label(operator)
+            return label if len(members) == 1 else without_constants(label)
+        served = self._served(box)
+        if served.count == 1:
+            return f"{'left out of ' * operator.query.is_aside}query {served.named[0]}"
+        return f"{served.count:,} queries of one shape"
+
+    def _served(self, box: str) -> _Served:
+        count, named = 0, list[str]()
+        for name in self._boxes.served(self._engine.graph, box):
+            names = named_queries(self._engine.queries, [name])
+            count += len(names)
+            named += names[: MOST_NAMED - len(named)]
+        return _Served(count, tuple(named))
+
+    def _synopsis(self, members: Members) -> int | None:
+        running = self._engine.runtime.running
+        found = [each for each in members if running[each].state is not None][:MOST_NODES]
+        if not found:
+            return None
+        return sum(int(self._entity("synopsis", each).get("memory")) for each in found)
+
+    def _entity(self, kind: str, name: str) -> Entity:
+        return Entity(self._engine.controlled, self._kinds[kind], name)
+
+    def _edges(self) -> Iterator[dict[str, Any]]:
+        """The queues between boxes, those that have the same ends as one."""
+        shown, queues = set(self._shown), defaultdict[tuple[str, str], list[QueueId]](list)
+        for box in self._shown:
+            for each in self._boxes.members[box]:
+                for queue in self._engine.runtime.running[each].inputs:
+                    begin = self._begin(queue)
+                    is_there = begin in shown or begin not in self._boxes.members
+                    if begin != box and is_there and queue not in queues[begin, box]:
+                        queues[begin, box].append(queue)
+        for (begin, end), between in queues.items():
+            if between:
+                yield self._edge(begin, end, between)
+
+    def _begin(self, queue: QueueId) -> str:
+        if isinstance(queue, OperatorId):
+            return self._boxes.of.get(queue, queue)
+        return str(queue.original) if self._wish.folds else str(queue)
+
+    def _edge(self, begin: str, end: str, queues: list[QueueId]) -> dict[str, Any]:
+        unit = self._unit_of.get(queues[0]) if isinstance(queues[0], OperatorId) else None
+        readers = self._boxes.members[end]
+        is_within = unit is not None and any(self._unit_of.get(each) == unit for each in readers)
+        return {
+            "from": begin,
+            "to": end,
+            "queue": str(queues[0]),
+            "queues": len(queues),
+            "label": input_label(self._engine.catalog, queues[0]),
+            "present": not is_within,
+            **self._measured(queues),
+        }
+
+    def _measured(self, queues: list[QueueId]) -> dict[str, Any]:
+        """What is measured of queues, summed up; the longest wait of theirs."""
+        known = [each for each in queues if each in self._engine.inputs.queues]
+        tables = [self._entity("queue", each).values() for each in known[:MOST_NODES]]
+        found = {key: sum(table[key] for table in tables) for key in MEASURED_EDGE}
+        if tables:
+            found["behind_seconds"] = max(table["behind_seconds"] for table in tables)
+        return found if tables else {}
+
+    # -- what is looked for ----------------------------------------------------------------
+
+    def _found(self, nodes: list[dict[str, Any]]) -> list[str]:
+        """The nodes that have to do with what is looked for."""
+        inputs = [n["id"] for n in nodes if n["kind"] == "input" and self._has(n["label"], n["id"])]
+        return inputs + [box for box in self._shown if self._is_found(box)]
+
+    def _has(self, *texts: str) -> bool:
+        return any(self._wish.find in text.lower() for text in texts)
+
+    def _is_found(self, box: str) -> bool:
+        members, graph = self._boxes.members[box], self._engine.graph
+        if self._has(box, *members, *(graph.operators[each].label() for each in members)):
+            return True
+        outputs = (graph.operators[each] for each in members)
+        names = (o.query.asked_by for o in outputs if isinstance(o, OutputOperator))
+        return self._has(*named_queries(self._engine.queries, names))
+
+
+def queries_of_box(engine: Engine, folding: Folding, wish: Wish, box: str) -> list[str] | None:
+    """The names of all queries that a box works for; None if there is no such box."""
     with engine.held():
-        labels = {name: input_label(engine.catalog, name) for name in read}
-    nodes += [
-        {"id": name, "kind": "input", "label": labels[name], **_of(queues, name)}
-        for name in read
-        if name not in operators
-    ]
-    for name in shown:
-        values = operators[name]
-        steps = values["executor_steps"], values["driver_steps"]
-        nodes.append(
-            {
-                "id": name,
-                "kind": "operator",
-                "label": values["does"],
-                "unit": unit_of.get(name, name),
-                "thread": thread_of.get(name, 0),
-                "load": values["load"],
-                "place": "spark" if steps[0] > steps[1] else "driver",
-                "queries": values["queries"],
-                "rows_in_per_second": values["rows_in_per_second"],
-                "rows_out_per_second": values["rows_out_per_second"],
-                "waiting_rows": values["waiting_rows"],
-                "synopsis_bytes": synopses[name]["memory"] if name in synopses else None,
-            }
-        )
-        for queue in _reads(values):
-            if queue in operators and queue not in shown:
-                continue
-            edge: dict[str, Any] = {"from": queue, "to": name, "queue": queue}
-            edges.append(edge | {"label": labels[queue]} | _of(queues, queue))
-    for edge in edges:
-        same = unit_of.get(edge["from"]) == unit_of.get(edge["to"]) and edge["from"] in unit_of
-        edge["present"] = not same
-    return {
-        "nodes": nodes,
-        "edges": edges,
-        "operators": len(operators),
-        "shown": len(shown),
-        "threads": len(threads),
-    }
-
-
-def _reads(values: dict[str, Any]) -> list[str]:
-    return [name for name in values["reads"].split(", ") if name]
-
-
-def _of(queues: dict[str, dict[str, Any]], name: str) -> dict[str, Any]:
-    keys = ("backlog_rows", "backlog_bytes", "behind_seconds", "rate", "retained_bytes")
-    return {key: queues[name][key] for key in keys} if name in queues else {}
+        boxes = folding.boxes(engine, wish)
+        if box not in boxes.members:
+            return None
+        return named_queries(engine.queries, boxes.served(engine.graph, box))
 
 
 def dot(graph: dict[str, Any]) -> str:
@@ -103,7 +242,7 @@ def dot(graph: dict[str, Any]) -> str:
 
 
 def _title(node: dict[str, Any]) -> str:
-    return node["label"] if node["kind"] == "input" else f"{node['id']}: {node['label'][:60]}"
+    return f"{node['id']}: {node['label'][:60]}" if node["kind"] == "operator" else node["label"]
 
 
 def _quoted(text: str) -> str:

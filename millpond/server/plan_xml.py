@@ -11,7 +11,7 @@ from xml.etree.ElementTree import Element, ParseError, SubElement, TreeBuilder, 
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import DefusedXMLParser
 
-from millpond.catalog import QueryEntry, StreamEntry
+from millpond.catalog import Catalog, QueryEntry, StreamEntry, promised
 from millpond.cql.text.split import split_statements
 from millpond.entities.catalogued import quoted
 from millpond.errors import CqlError
@@ -40,12 +40,13 @@ def written(engine: Engine) -> str:
                 _write_query(root, entry)
             elif declared.kind in ("stream", "relation", "view"):
                 element = SubElement(root, declared.kind, name=declared.name)
-                if isinstance(entry, StreamEntry) and entry.has_other_delay:
-                    stream = engine.entities().get("stream", entry.name)
-                    element.set("delay", stream.get("delay"))
+                if isinstance(entry, StreamEntry):
+                    _write_lengths(engine, element, entry)
                 SubElement(element, "cql").text = xml_text(declared.text)
                 if isinstance(entry, StreamEntry):
-                    for text in _altered_constraints(entry):
+                    if entry.kept_percent != 100:
+                        element.set("kept", f"{entry.kept_percent:g}")
+                    for text in _altered_constraints(entry, engine.catalog):
                         SubElement(element, "alter").text = xml_text(text)
         if engine.has_runtime:
             for operator, present in engine.runtime.placement.by_hand.items():
@@ -55,7 +56,16 @@ def written(engine: Engine) -> str:
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(root, encoding="unicode") + "\n"
 
 
-def _altered_constraints(entry: StreamEntry) -> Iterator[str]:
+def _write_lengths(engine: Engine, element: Element, entry: StreamEntry) -> None:
+    """Writes the lengths of a stream that ALTER STREAM has changed."""
+    stream = engine.entities().get("stream", entry.name)
+    if entry.has_other_delay:
+        element.set("delay", stream.get("delay"))
+    if entry.has_other_idle:
+        element.set("idle_after", stream.get("idle_after"))
+
+
+def _altered_constraints(entry: StreamEntry, catalog: Catalog) -> Iterator[str]:
     """What ALTER STREAM has changed of the constraints of a stream since its CREATE."""
     before = entry.constraints if entry.created_with is None else entry.created_with
     for each in before:
@@ -63,9 +73,9 @@ def _altered_constraints(entry: StreamEntry) -> Iterator[str]:
             yield f"DROP CONSTRAINT {quoted(each.name)}"
     for each in entry.constraints:
         if each not in before:
-            column, unit = quoted(entry.schema[each.column].name), " ROWS" * each.is_of_rows
+            unit = " ROWS" * each.is_of_rows
             yield (
-                f"ADD CONSTRAINT {quoted(each.name)} ORDERED BY ({column}) "
+                f"ADD CONSTRAINT {quoted(each.name)} {promised(each, entry, catalog, quoted)} "
                 f"WITHIN {each.within}{unit} ON VIOLATION {each.on_violation.upper()}"
             )
 
@@ -83,6 +93,8 @@ def _write_query(root: Element, entry: QueryEntry) -> None:
     element = SubElement(root, "query", name=entry.name, weight=f"{entry.weight:g}")
     element.set("active", _word(entry.active))
     element.set("on_error", entry.on_error)
+    if entry.tolerates is not None:
+        element.set("tolerates", str(entry.tolerates))
     SubElement(element, "cql").text = xml_text(entry.text)
     if entry.sink is not None:
         element.set("into", xml_text(entry.sink))
@@ -200,6 +212,7 @@ class _Reader:
     def __init__(self, engine: Engine, document: Document) -> None:
         self._engine, self._document = engine, document
         self._named: dict[str, Element] = {}
+        self._additions: list[Placed] = []
 
     def statements(self, replaces: bool) -> Iterator[Placed]:
         """The statements, in order."""
@@ -219,12 +232,15 @@ class _Reader:
                 raise self._fault(element, f"no <{element.tag}> in a plan; known: {known}")
             line = self._document.line(element)
             for statement in rules[element.tag](element):
-                if len(split_statements(statement)) != 1:
-                    raise self._fault(element, f"<{element.tag}> is not one statement")
+                self._refuse_several(element, statement)
                 made.append((statement, line))
         if replaces:
             yield from ((statement, 1) for statement in self._dropped())
-        yield from made
+        yield from (*made, *self._additions)
+
+    def _refuse_several(self, element: Element, statement: str) -> None:
+        if len(split_statements(statement)) != 1:
+            raise self._fault(element, f"<{element.tag}> is not one statement")
 
     def _fault(self, element: Element, reason: str) -> RequestError:
         return self._document.fault(element, reason)
@@ -266,24 +282,40 @@ class _Reader:
             yield text
         elif before.text.strip() != text:
             raise self._fault(element, f'"{name}" is declared otherwise; DROP it first')
-        if element.tag == "stream" and element.get("delay"):
-            yield from self._delay(element, name, is_new=before is None)
         if element.tag == "stream":
-            yield from self._constraints(element, name, is_new=before is None)
+            yield from self._lengths(element, name, is_new=before is None)
+            self._constraints(element, name, is_new=before is None)
+            yield from self._kept(element, name)
 
-    def _constraints(self, element: Element, name: str, is_new: bool) -> Iterator[str]:
+    def _constraints(self, element: Element, name: str, is_new: bool) -> None:
+        """Constraints come when all is declared: they may be about another stream."""
         wanted = [(each.text or "").strip() for each in element.findall("alter")]
         entry = self._engine.catalog.get(name)
         if is_new:
-            yield from (f"ALTER STREAM {quoted(name)} {each}" for each in wanted)
-        elif isinstance(entry, StreamEntry) and wanted != list(_altered_constraints(entry)):
+            for statement in (f"ALTER STREAM {quoted(name)} {each}" for each in wanted):
+                self._refuse_several(element, statement)
+                self._additions.append((statement, self._document.line(element)))
+            return
+        catalog = self._engine.catalog
+        if isinstance(entry, StreamEntry) and wanted != list(_altered_constraints(entry, catalog)):
             raise self._fault(element, f'"{name}" has other constraints; ALTER STREAM it first')
 
-    def _delay(self, element: Element, name: str, is_new: bool) -> Iterator[str]:
-        delay, entities = self._given(element, "delay"), self._engine.entities()
-        if is_new or entities.get("stream", name).get("delay") != delay:
-            length = "0" if delay == "none" else delay
-            yield f"ALTER STREAM {quoted(name)} DELAY {length}"
+    def _kept(self, element: Element, name: str) -> Iterator[str]:
+        entry, wanted = self._engine.catalog.get(name), element.get("kept", "100")
+        present = entry.kept_percent if isinstance(entry, StreamEntry) else 100.0
+        if wanted != f"{present:g}":
+            yield f"ALTER STREAM {quoted(name)} KEEP {wanted} PERCENT"
+
+    def _lengths(self, element: Element, name: str, is_new: bool) -> Iterator[str]:
+        for knob, clause, nothing in (
+            ("delay", "DELAY", {"none": "0"}),
+            ("idle_after", "IDLE AFTER", {}),
+        ):
+            if not element.get(knob):
+                continue
+            length = self._given(element, knob)
+            if is_new or self._engine.entities().get("stream", name).get(knob) != length:
+                yield f"ALTER STREAM {quoted(name)} {clause} {nothing.get(length, length)}"
 
     def _tree(self, element: Element) -> str:
         try:
@@ -303,8 +335,9 @@ class _Reader:
         weight = f" WEIGHT {element.get('weight')}" if element.get("weight") else ""
         active = " INACTIVE" if element.get("active") == "false" else ""
         skip = " ON ERROR SKIP" if self._policy(element, "stop") == "skip" else ""
+        tolerates = f" {element.get('tolerates') or 'EXACT'}"
         into = f" INTO {element.get('into')}" if element.get("into") else ""
-        yield f"CREATE QUERY {quoted(name)}{weight}{active}{skip} AS {text}{into}"
+        yield f"CREATE QUERY {quoted(name)}{weight}{active}{skip}{tolerates} AS {text}{into}"
 
     def _query_text(self, element: Element) -> str:
         children = list(element)
@@ -325,6 +358,10 @@ class _Reader:
         on_error = self._policy(element, entry.on_error)
         if on_error != entry.on_error:
             yield f"ALTER QUERY {quoted(entry.name)} ON ERROR {on_error.upper()}"
+        present = "" if entry.tolerates is None else str(entry.tolerates)
+        tolerates = element.get("tolerates", "")
+        if tolerates != present:
+            yield f"ALTER QUERY {quoted(entry.name)} {tolerates or 'EXACT'}"
 
     def _policy(self, element: Element, default: str) -> str:
         policy = element.get("on_error", default)

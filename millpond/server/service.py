@@ -26,6 +26,7 @@ from millpond.delivery.results import ResultLog
 from millpond.errors import CqlError, CqlWarning, MillpondError, Position
 from millpond.facade.engine import Engine
 from millpond.scheduling.strategy_text import engine_strategy
+from millpond.server.comparing import Comparing
 from millpond.server.confinement import Confinement
 from millpond.server.faults import RequestError, not_found
 from millpond.server.feeds import Feeds
@@ -33,6 +34,7 @@ from millpond.server.history import History
 from millpond.server.ingest import IdempotencyKeys
 from millpond.server.limits import Limits
 from millpond.server.logs import tell
+from millpond.server.plan_folding import Folding
 from millpond.server.plane import Plane
 from millpond.sharing.waits import waits
 
@@ -58,6 +60,7 @@ class Service:
         self.feeds = Feeds(engine, self.limits)
         self.history = History(engine)
         self.plane = Plane(engine)
+        self.folding = Folding()
         self.keys = IdempotencyKeys(self.limits.idempotency_keys)
         self.started_seconds = time.time()
         self.is_ready = False
@@ -65,6 +68,10 @@ class Service:
         """Why the engine's work has stopped and was begun anew, if it has."""
         self.burst: Callable[[], None] | None = None
         """Has the demo's traffic burst, where this is a demo."""
+        self.comparing: Comparing | None = None
+        """Who has two strategies work on the same burst, where this is a demo."""
+        self.previews: set[str] = set()
+        """The names of queries that are only tried."""
         self._asks = threading.BoundedSemaphore(self.limits.asks_at_once)
         self._waiting: list[dict[str, Any]] = []
         self._waiting_seconds = -LOOK_SECONDS
@@ -79,7 +86,8 @@ class Service:
         """The statements of a text, each checked when its turn comes; raises ``CqlError``."""
         trial = self.engine.catalog.copy()
         for part, position in self._split(text):
-            statement = check_statement(part, position, trial)
+            tolerate = self.engine.settings.tolerate
+            statement = check_statement(part, position, trial, tolerate)
             self.confinement.check(statement)
             _check_connectors(statement)
             _check_strategy(self.engine, statement)
@@ -183,6 +191,11 @@ class Service:
         """A registered query."""
         entry: QueryEntry = self.entry(name, "query")
         return entry
+
+    def registered(self) -> list[QueryEntry]:
+        """The registered queries, in order, without those that are only tried."""
+        entries = self.engine.catalog.of_kind(QueryEntry)
+        return [entry for entry in entries if entry.name not in self.previews]
 
     def stream(self, name: str) -> StreamEntry:
         """A declared stream."""

@@ -11,6 +11,7 @@ from millpond.catalog import QueryEntry
 from millpond.identities import GroupId, OperatorId, QueryId, QueryName, QueueId, StreamId
 from millpond.intake.epochs import Times
 from millpond.intake.inputs import is_one_row
+from millpond.intake.relation_copies import copied
 from millpond.intake.transitions import EpochBegan
 from millpond.planning.draft import Draft
 from millpond.planning.graph import Addition
@@ -54,7 +55,7 @@ class Arranging:
 
     def decided(self) -> list[Transition]:
         """What is to happen, in order."""
-        copies = [self._ground.inputs.copied(queue) for queue in self._copies]
+        copies = [copied(self._ground.inputs, queue) for queue in self._copies]
         return [*self._epochs, *copies, *self.begun.values()]
 
     def since(self, epoch: int) -> Times:

@@ -36,4 +36,5 @@ def open_sink_of(ground: Ground, entry: QueryEntry, resume: Any = None) -> Named
             f"query {entry.name} INTO {entry.sink}: this sink can not go on after a restart, "
             "so a store that lasts is no use to it; leave INTO or the store away"
         )
+    sink.forces = lambda: ground.journal.forces
     return sink

@@ -64,6 +64,12 @@ class Ground:
         """The Spark session, started now if it was not yet."""
         return self.lazy_spark.session(self.settings, self.store)
 
+    def force(self) -> None:
+        """Has all that is acknowledged be in the log, and on the disk where it has to be."""
+        if self.journal.forces:
+            self.deliveries.force_sinks()
+        self.journal.flush()
+
     def query_entry(self, name: str) -> QueryEntry:
         """The catalog entry of a query."""
         entry = self.catalog.get(as_text(name, "a name"))

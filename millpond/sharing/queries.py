@@ -21,6 +21,7 @@ from millpond.functions.user_function import UserFunction
 from millpond.identities import GroupId, OperatorId, QueryId, QueueId
 from millpond.intake.budget import state_bytes, step_bytes
 from millpond.intake.inputs import give_up
+from millpond.intake.relation_copies import forget_copy, forget_epochs, provide
 from millpond.planning.convergence import Merge, settle
 from millpond.planning.graph import Addition, Graph
 from millpond.planning.physical import LinearOperator, OutputOperator
@@ -28,9 +29,11 @@ from millpond.schema import BEGINNING, Type
 from millpond.settings import AUTO, Settings
 from millpond.sharing.arrangement import Begun, Failed, GraphKept, GroupFounded, Membership
 from millpond.sharing.attachments import bad_rows_entry
+from millpond.sharing.closings import Closings
 from millpond.sharing.containments import LEAST_ROWS, Containments, Seen, is_seen_through
 from millpond.sharing.ground import Ground
 from millpond.sharing.groups import Group, Groups
+from millpond.sharing.leaving import Leaving
 from millpond.sharing.planned import QueryPlans, left_aside, planned
 from millpond.sharing.relying import Relying
 from millpond.sharing.shapes import Shapes
@@ -39,6 +42,7 @@ from millpond.sharing.shared_totals import SharedTotals
 from millpond.sharing.sketch import Pass
 from millpond.sharing.statement import Saying
 from millpond.sharing.templates import Templates
+from millpond.sharing.watching import Watching
 from millpond.storage.state_cache import StateCache
 from millpond.storage.transitions import Transition
 
@@ -64,6 +68,12 @@ class Queries:
         """Queries of one shape that run as one."""
         self.relying = Relying(ground, self.graph, self.groups)
         """What constraints of streams free, and for whom."""
+        self.closings = Closings(ground, self.graph, self.groups)
+        """And punctuations."""
+        self.leaving = Leaving(ground, self.graph, self.relying, lambda: self.started)
+        """What constraints forbid still that were dropped."""
+        self.watching = Watching(ground, self.graph)
+        """Of which columns of streams it is seen what could free rows."""
         self.containments = Containments(self.graph, self._seen)
         """Selections of queries that stand alone, of which one may imply another."""
         self.shared_joins = SharedJoins(self.graph, self._tally)
@@ -309,8 +319,9 @@ class Queries:
         self.graph.add(added)
         inputs, converges = self.ground.inputs, self.ground.settings.sharing != "off"
         identities = [each.identity for each in added.operators]
+        self.watching.added(identities)
         for each in added.operators:
-            inputs.provide(each.operator.queues())
+            provide(inputs, each.operator.queues())
             if converges:
                 settle(self.graph, each.identity, inputs.epochs.since_of(each.epoch))
         if self.started is not None:
@@ -346,19 +357,20 @@ class Queries:
         removed = [each for output in outputs for each in self.graph.remove(output)]
         if not removed:
             return
+        self.watching.removed(removed)
         if self.started is not None:
             self.started.stop([each for each in removed if each in self.started.running])
         inputs, in_use = self.ground.inputs, set(self.graph.epochs.values())
-        self.forget_queues(inputs.forget_epochs(in_use))
+        self.forget_queues(forget_epochs(inputs, in_use))
         copies = [queue.name for each in inputs.relations.values() for queue in each.queues[1:]]
         for copy in [name for name in copies if not self.graph.readers(name)]:
-            inputs.forget_copy(copy)  # who reads it next has it filled
+            forget_copy(inputs, copy)  # who reads it next has it filled
             self.forget_queues([copy])
 
     def merged(self, merge: Merge) -> None:
         """Lets a copy of a relation go when its readers read another queue."""
         if merge.queue.is_copy:
-            self.ground.inputs.forget_copy(merge.queue)
+            forget_copy(self.ground.inputs, merge.queue)
             self.forget_queues([merge.queue])
 
     def purge(self) -> None:
@@ -429,6 +441,7 @@ class Queries:
             spark,
             self.groups.members,
             freeing=self.relying.freeings,
+            closing=self.closings.closings,
         )
         executors = Executors(DriverExecutor(limits, spark), spark)
         runtime = EngineRuntime(self.graph, around, executors, self.listener, ground.lock)
@@ -459,6 +472,7 @@ class Queries:
     def use(self, settings: Settings) -> None:
         """Tells operators that run or will run the settings that may change at any time."""
         self.graph.linear = settings.linear
+        self.watching.watch()
         self.ground.deliveries.keeper.keeping = settings.keep_results
         if self.started is not None:
             _set(self.started.limits, settings)

@@ -70,11 +70,18 @@ def heartbeat_text(catalog: Catalog, queue: Queue) -> str:
         return ""
     if queue.heartbeat >= END:
         return "the end"
+    return time_text(catalog, queue, queue.heartbeat)
+
+
+def time_text(catalog: Catalog, queue: Queue, ticks: int) -> str:
+    """A time of an input as people read it: a number where its times are numbers."""
     entry = catalog.get(queue.name.input)
-    column = entry.timestamp_column if isinstance(entry, StreamEntry) else None
-    if isinstance(entry, StreamEntry) and column and entry.schema[column].type != Type.TIMESTAMP:
-        return str(queue.heartbeat)
-    return moment(queue.heartbeat, catalog.tick_microseconds)
+    is_number = (
+        isinstance(entry, StreamEntry)
+        and entry.timestamp_column is not None
+        and entry.schema[entry.timestamp_column].type != Type.TIMESTAMP
+    )
+    return str(ticks) if is_number else moment(ticks, catalog.tick_microseconds)
 
 
 def _wait_of(queries: Queries, output: OperatorId) -> Wait | None:

@@ -9,11 +9,12 @@ from pyspark.sql.types import TimestampType
 
 from millpond.cql.expressions import Call, Column, Expression, Literal, UserCall
 from millpond.cql.failing import can_fail
+from millpond.cql.functions import REGULAR
 from millpond.cql.moments import TIMESTAMP_TEXT
 from millpond.errors import MillpondError
 from millpond.planning.attempts import FORMS
 from millpond.schema import Type
-from millpond.spark import user_functions
+from millpond.spark import bounds, regular_expressions, user_functions
 from millpond.spark.attempts import BEYOND_BIGINT, attempt, succeeds
 from millpond.spark.types import SPARK
 
@@ -39,9 +40,13 @@ def lower(expression: Expression, columns: Sequence[SparkColumn]) -> SparkColumn
         return _round(expression, columns)
     if expression.function == "like":
         return _like(expression, columns)
+    if expression.function in REGULAR:
+        return regular_expressions.value(expression, lower(expression.arguments[0], columns))
     arguments = [lower(argument, columns) for argument in expression.arguments]
     if isinstance(expression, UserCall):
         return user_functions.value(expression, arguments)
+    if expression.function == "bound":
+        return bounds.value(expression, arguments)
     function = _FUNCTIONS.get(expression.function)
     if function is None:
         raise MillpondError(f"internal: no execution for the function {expression.function}")
@@ -193,6 +198,9 @@ _FUNCTIONS: dict[str, Callable[..., SparkColumn]] = {
     "lpad": F.lpad,
     "rpad": F.rpad,
     "reverse": F.reverse,
+    "md5": F.md5,
+    "sha1": F.sha1,
+    "sha256": lambda s: F.sha2(s, 256),
     "starts_with": F.startswith,
     "ends_with": F.endswith,
     "contains": F.contains,

@@ -6,8 +6,9 @@ import sys
 import sysconfig
 import types
 from collections import ChainMap
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -20,7 +21,8 @@ from pyspark.sql.pandas.functions import arrow_udf
 
 from millpond.cql.expressions import UserCall
 from millpond.errors import StateError
-from millpond.functions.user_function import UserFunction
+from millpond.functions.aggregate import Aggregate
+from millpond.functions.user_function import AGGREGATE, REMOVING, UserFunction
 from millpond.kernels.expressions.user_functions import answers
 from millpond.schema import Type
 from millpond.spark.types import SPARK
@@ -32,13 +34,33 @@ _CODE = _cloudpickle.CloudPickler.dispatch_table[types.CodeType]
 
 
 def user_function(
-    name: str, function: Callable[..., Any], parameters: tuple[Type, ...], result: Type
+    name: str,
+    function: Callable[..., Any] | Aggregate,
+    parameters: tuple[Type, ...],
+    result: Type,
 ) -> UserFunction:
-    """A function with its code, pickled with what it uses of its own module."""
-    if not callable(function):
-        raise StateError(f"function {name}: {function!r} cannot be called")
+    """A function or aggregate with its code, pickled with what it uses of its own module."""
+    if not isinstance(function, Aggregate):
+        return _pickled(name, function, (function,), parameters, result)
+    made = _pickled(name, function.functions, function.functions, parameters, result)
+    return replace(made, kind=AGGREGATE if function.remove is None else REMOVING)
+
+
+def _pickled(
+    name: str,
+    function: Any,
+    called: Sequence[Callable[..., Any] | None],
+    parameters: tuple[Type, ...],
+    result: Type,
+) -> UserFunction:
+    """What calls some functions, as bytes."""
+    for each in called:
+        if not callable(each) and (each is not None or each is function):
+            raise StateError(f"function {name}: {each!r} cannot be called")
     try:
-        with _by_value(function):
+        with ExitStack() as stack:
+            for module in dict.fromkeys(map(_module_of, called)):
+                stack.enter_context(_by_value(module))
             code = _cloudpickle.dumps(function)
             digest = hashlib.blake2b(_without_places(function), digest_size=16).hexdigest()
     except Exception as error:
@@ -49,10 +71,13 @@ def user_function(
     return UserFunction(name, parameters, result, digest, code)
 
 
+def _module_of(function: Callable[..., Any] | None) -> types.ModuleType | None:
+    return sys.modules.get(getattr(function, "__module__", None) or "")
+
+
 @contextmanager
-def _by_value(function: Callable[..., Any]) -> Iterator[None]:
+def _by_value(module: types.ModuleType | None) -> Iterator[None]:
     """Has modules of the user's own sent along: workers may not find them by name."""
-    module = sys.modules.get(getattr(function, "__module__", None) or "")
     own = module is not None and module.__name__ != "__main__" and not _is_installed(module)
     if own:
         _cloudpickle.register_pickle_by_value(module)
@@ -84,7 +109,7 @@ def _unplaced(code: types.CodeType) -> types.CodeType:
     return code.replace(co_filename="", co_firstlineno=1, co_linetable=b"")
 
 
-def _without_places(function: Callable[..., Any]) -> bytes:
+def _without_places(function: Any) -> bytes:
     buffer = io.BytesIO()
     _WithoutPlaces(buffer).dump(function)
     return buffer.getvalue()

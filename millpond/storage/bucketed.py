@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from millpond.kernels.groups import Bools
 from millpond.kernels.hashing import buckets
-from millpond.storage.forms import Form, Frees, Indexed, Keyed
+from millpond.storage.forms import FREED, Form, Keyed
+from millpond.storage.frees import Frees, sweeps
 from millpond.storage.state import Delta, StateVersion
 from millpond.storage.state_cache import BucketName, StateCache
 from millpond.storage.store import Store
@@ -101,12 +102,21 @@ class BucketedState:
     def changed_in(self, changes: Mapping[int, pa.Table], until: int) -> StateVersion:
         """The same where it is known which bucket the rows are of."""
         some = {bucket: rows for bucket, rows in changes.items() if rows.num_rows}
+        if isinstance(self.form, FREED) and sweeps(self.form.frees):
+            nothing = self.form.schema.empty_table()
+            filled = (bucket for bucket, deltas in enumerate(self.version.buckets) if deltas)
+            some |= {bucket: nothing for bucket in filled if bucket not in some}
         written = self._all(some, lambda bucket, rows: self._write(bucket, rows, until))
         return self.following(written, until)
 
+    @property
+    def frees(self) -> Frees:
+        """Which rows are not written again when some are."""
+        return self.form.frees if isinstance(self.form, FREED) else ()
+
     def free(self, frees: Frees) -> None:
         """Rows below these values are not written again when some are."""
-        if isinstance(self.form, Indexed | Keyed) and self.form.frees != frees:
+        if isinstance(self.form, FREED) and self.form.frees != frees:
             self.form = replace(self.form, frees=frees)
 
     def _all(
@@ -230,6 +240,11 @@ class PairedState:
     def versions(self) -> tuple[StateVersion, StateVersion]:
         """The present versions."""
         return self.left.version, self.right.version
+
+    @property
+    def frees(self) -> tuple[Frees, Frees]:
+        """Which rows of either are not written again when some are."""
+        return self.left.frees, self.right.frees
 
     def changed(
         self, left: pa.Table, right: pa.Table, until: int

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from millpond.errors import StoreError
+from millpond.errors import StoreError, UnforcedError
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 """There is no room where a file is to be written."""
@@ -42,6 +42,20 @@ def naming(path: Path | str) -> Iterator[None]:
         yield
     except OSError as error:
         raise store_fault(path, error) from error
+
+
+@contextlib.contextmanager
+def forcing(path: Path | str) -> Iterator[None]:
+    """The same of files that are forced onto the disk inside: what could not be is in doubt."""
+    try:
+        yield
+    except OSError as error:
+        raise UnforcedError(
+            f"store: {error.filename or path}: {error.strerror}: what was written may not be on "
+            "the disk; stop here, look at the disk, and open the store again: it goes on with all "
+            "that is there",
+            error.errno,
+        ) from error
 
 
 @contextlib.contextmanager

@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeAlias, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from millpond.kernels.columns import integers
 from millpond.kernels.groups import encode
@@ -15,6 +14,7 @@ from millpond.kernels.hash_index import hashes_of
 from millpond.kernels.ordered import MemberIndex, merged_members
 from millpond.kernels.runs import RunIndex, merged_runs
 from millpond.schema import BEGINNING, FOREVER
+from millpond.storage.frees import Frees
 from millpond.storage.partitions import piece_numbers
 from millpond.storage.state import Delta
 from millpond.storage.synopses import GroupSynopsis
@@ -27,20 +27,6 @@ INDEX_BYTES = 36
 
 DeltaRows = Callable[[], Iterable[pa.Table]]
 """Reads the rows of a delta, from the first to the last, as often as it is called."""
-
-
-Frees: TypeAlias = tuple[tuple[str, int], ...]
-"""Columns with the least values that are still needed."""
-
-
-def needed(rows: pa.Table, frees: Frees) -> pa.Table:
-    """The rows that are not below what is needed; nothing is known of a NULL."""
-    kept = np.ones(rows.num_rows, dtype=np.bool_)
-    for column, least in frees:
-        values = rows[column]
-        numbers = values.cast(pa.int32()) if values.type == pa.date32() else values
-        kept &= integers(pc.fill_null(numbers.cast(pa.int64()), least)) >= least
-    return rows if kept.all() else rows.filter(pa.array(kept))
 
 
 class Form(Protocol[State]):
@@ -84,7 +70,7 @@ class Form(Protocol[State]):
 class Keyed:
     """One row a group, the latest counts; ``_n`` = 0 says that the group is gone.
 
-    Groups below one of ``frees`` are final: nothing reads or changes them any more.
+    Groups of ``frees`` are final: nothing reads or changes them any more.
     """
 
     schema: pa.Schema
@@ -186,7 +172,7 @@ class _OfRuns(Generic[Runs]):
 
 @dataclass(frozen=True)
 class Indexed(_OfRuns[RunIndex]):
-    """One side of a join: runs of elements; those below one of ``frees`` are needed no more."""
+    """One side of a join: runs of elements; those of ``frees`` are needed no more."""
 
     frees: Frees = ()
 
@@ -200,8 +186,12 @@ class Indexed(_OfRuns[RunIndex]):
         return int(integers(rows["_te"]).max(initial=BEGINNING))
 
 
+@dataclass(frozen=True)
 class Ordered(_OfRuns[MemberIndex]):
-    """The members of groups: runs of those that come and go."""
+    """The members of groups: runs of those that come and go; those of ``frees`` are
+    needed no more."""
+
+    frees: Frees = ()
 
     def empty(self) -> MemberIndex:
         return MemberIndex(self.schema)
@@ -211,3 +201,7 @@ class Ordered(_OfRuns[MemberIndex]):
 
     def last_end(self, rows: pa.Table) -> int:
         return FOREVER if rows.num_rows else BEGINNING
+
+
+FREED = Indexed | Keyed | Ordered
+"""The kinds of state of which rows can be freed."""

@@ -9,10 +9,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from millpond.errors import DamageError, StoreError
-from millpond.storage.faults import naming
-from millpond.storage.log import CommitLog, LogEnd, Record
-from millpond.storage.mark import LOG, way_out
+from millpond.connectors.forcing import force, force_names
+from millpond.errors import DamageError, StoreError, UnforcedError
+from millpond.storage.faults import forcing, naming
+from millpond.storage.formats import Record
+from millpond.storage.log import CommitLog, LogEnd
+from millpond.storage.mark import LOG, NAME, way_out
 from millpond.storage.store import END, Store
 from millpond.storage.transitions import Transition
 
@@ -35,6 +37,10 @@ class Journal:
         self._records: list[Record] = []
         self._most_bytes = LOG_BYTES
         self._notes: list[Record] = []
+        self._is_forced = False
+        """Whether the log, the mark and all names are on the disk."""
+        self._doubt: UnforcedError | None = None
+        """What could not be forced: what follows would stand on something that may not be there."""
         if store.is_durable:
             try:
                 with naming(store.directory):
@@ -51,10 +57,12 @@ class Journal:
             self._log = CommitLog(path, begins=True, identity=identity)
             self._end = LogEnd(store.path(END))
             self._has_grown()
-            store.mark = store.mark.with_log()
+            store.prepare()
+            with self._forcing(self._log):
+                store.mark = store.mark.with_log(store.forces)
         else:
             self._read(path, identity)
-        store.prepare()
+            store.prepare()
 
     def _read(self, path: Path, identity: str) -> None:
         if not path.is_file():
@@ -82,6 +90,17 @@ class Journal:
     def is_durable(self) -> bool:
         """Whether notes survive the process."""
         return self._log is not None
+
+    @property
+    def forces(self) -> bool:
+        """Whether what is acknowledged outlives a loss of power."""
+        return self._store.forces and self.is_durable
+
+    @forces.setter
+    def forces(self, forces: bool) -> None:
+        """From the next ``flush`` on, which also forces what there is already."""
+        self._store.forces = forces
+        self._is_forced &= forces
 
     def note(self, transition: Transition) -> None:
         """Adds what is about to happen, with its pages written; it counts from the next ``flush``
@@ -122,11 +141,43 @@ class Journal:
             return
         news = self._store.news()
         records = news.records + self._notes
-        if records:
-            self._log.append(records)
+        with self._forcing(self._log):
+            if records:
+                self._log.append(records)
             self._notes = []
             self._has_grown()
         self._store.noted(news)
+
+    @contextmanager
+    def _forcing(self, log: CommitLog) -> Iterator[None]:
+        """Has files be on the disk before the log speaks of them.
+
+        What could not be forced is in doubt, and stays so until the store is opened again: the
+        system may have given up what it still shows.
+        """
+        if self._doubt is not None:
+            raise UnforcedError(str(self._doubt), self._doubt.errno)
+        try:
+            log.forces = self._store.forces
+            if log.forces:
+                self._store.force()
+                self._force_beginning(log)
+            yield
+        except UnforcedError as error:
+            self._doubt = error
+            raise
+
+    def _force_beginning(self, log: CommitLog) -> None:
+        """Forces the log as it was found or made, the mark and all names, once."""
+        if self._is_forced or self._end is None:
+            return
+        directory = self._store.directory
+        log.force()
+        self._end.force()
+        with forcing(directory):
+            force(directory / NAME)
+            force_names(directory / NAME)
+        self._is_forced = True
 
     def try_to_flush(self) -> None:
         """Writes the notes taken since if that can be done now; nobody depends on it."""
@@ -146,7 +197,8 @@ class Journal:
             return
         records = [each.record() for each in whole]
         news = self._store.everything()
-        self._log.rewrite(news.records + records)
+        with self._forcing(self._log):
+            self._log.rewrite(news.records + records)
         self._has_grown()
         self._store.noted(news)
         self._most_bytes = max(LOG_BYTES, GROWTH * self._log.bytes)

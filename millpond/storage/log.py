@@ -16,15 +16,13 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from millpond.errors import DamageError, StateError
-from millpond.storage.faults import naming
+from millpond import version
+from millpond.connectors.forcing import force, force_open
+from millpond.errors import DamageError, StateError, UnforcedError
+from millpond.storage.faults import forcing, naming
+from millpond.storage.formats import FORMAT, OLDEST, Record, converted
 from millpond.storage.mark import way_out
-
-FORMAT = 5
-"""Grows whenever records are written that an older reader would misread, or states lie in other
-buckets: since 5 the log says what runs, and not only what was said."""
 
 GROUP = 1_000
 """So many records are appended at once where a file begins anew."""
@@ -35,8 +33,6 @@ _OLD_HEAD = struct.Struct("<4sII")
 _OLD_MAGIC = b"mlp1"
 _END = struct.Struct("<4sQI")
 _END_MAGIC = b"mlpe"
-
-Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -76,6 +72,8 @@ class CommitLog:
         """Of the next record."""
         self._torn_at: int | None = None
         """Where half a record begins that could not be cut off yet."""
+        self.forces = False
+        """Whether what is appended is forced onto the disk before it counts."""
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | (os.O_TRUNC if begins else 0)
         with naming(path):
             self._file = os.open(path, flags, 0o644)
@@ -85,7 +83,7 @@ class CommitLog:
     def _begin(self) -> None:
         """Says the version of the format; a file that cannot even say that is none."""
         try:
-            self.append([{"kind": "format", "version": FORMAT, "store": self._identity}])
+            self.append([first_record(self._identity)])
         except BaseException:
             self.close()
             with contextlib.suppress(OSError):
@@ -113,9 +111,7 @@ class CommitLog:
 
     def append(self, records: list[Record]) -> None:
         """Adds records, all of them or none."""
-        payload = json.dumps({"records": records}, separators=(",", ":")).encode()
-        checksum = _checksum(len(payload), self._number, payload)
-        whole = _HEAD.pack(_MAGIC, len(payload), checksum, self._number) + payload
+        whole = _framed(records, self._number)
         with naming(self.path):
             self._cut_torn()
             self._refuse_gone()
@@ -124,7 +120,9 @@ class CommitLog:
                 written = os.write(self._file, whole)
                 while written < len(whole):
                     written += os.write(self._file, whole[written:])
-            except OSError:
+                if self.forces:
+                    self.force()
+            except (OSError, UnforcedError):
                 self._torn_at = start
                 with contextlib.suppress(OSError):
                     self._cut_torn()
@@ -142,6 +140,11 @@ class CommitLog:
             os.ftruncate(self._file, self._torn_at)
             self._torn_at = None
 
+    def force(self) -> None:
+        """Forces what was appended onto the disk."""
+        with forcing(self.path):
+            force_open(self._file)
+
     def rewrite(self, records: list[Record]) -> None:
         """Begins anew with records that say all the file said; at once or not at all.
 
@@ -152,6 +155,8 @@ class CommitLog:
         try:
             for first in range(0, len(records), GROUP):
                 new.append(records[first : first + GROUP])
+            if self.forces:
+                new.force()
             with naming(self.path):
                 beside.replace(self.path)
         except BaseException:
@@ -162,6 +167,9 @@ class CommitLog:
         self._file, old = new._file, self._file
         self._number, self._torn_at = new._number, None
         os.close(old)
+        if self.forces:
+            with forcing(self.path.parent):
+                force(self.path.parent)
 
     @property
     def last_number(self) -> int:
@@ -189,6 +197,11 @@ class LogEnd:
         """The record of this number is whole."""
         os.pwrite(self._file, _END.pack(_END_MAGIC, number, zlib.crc32(b"%d" % number)), 0)
 
+    def force(self) -> None:
+        """Forces it onto the disk; later it may be behind the log, and never ahead."""
+        with forcing(self.path):
+            force_open(self._file)
+
     def close(self) -> None:
         """Closes the file."""
         os.close(self._file)
@@ -208,6 +221,60 @@ class LogEnd:
             f"{path}: damaged: {len(content)} bytes that do not say where the log ends; "
             f"{way_out(path.parent)}"
         )
+
+
+def first_record(identity: str) -> Record:
+    """What a log begins with: its format, the version that writes it, and whose it is."""
+    return {
+        "kind": "format",
+        "version": FORMAT,
+        "store": identity,
+        "millpond": version.VERSION,
+    }
+
+
+def in_present_format(content: bytes, framing: Framing) -> bytes:
+    """A sound log of an earlier format in the present one; records keep their numbers."""
+    first, *others = framing.bounds
+    (said,) = records_in(content, first)
+    whole = [_framed([first_record(said["store"])], first.number)]
+    for each in others:
+        records = [converted(record, said["version"]) for record in records_in(content, each)]
+        whole.append(_framed(records, each.number))
+    return b"".join(whole)
+
+
+def _framed(records: list[Record], number: int) -> bytes:
+    payload = json.dumps({"records": records}, separators=(",", ":")).encode()
+    return (
+        _HEAD.pack(_MAGIC, len(payload), _checksum(len(payload), number, payload), number) + payload
+    )
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """What a log begins with: its format, and which version wrote it, if it says so."""
+
+    format: int
+    millpond: str = ""
+
+    def __str__(self) -> str:
+        return (
+            f"format {self.format}, begun by Millpond {self.millpond or 'of before that is said'}"
+        )
+
+
+def beginning_of(path: Path) -> Beginning:
+    """The format and writer of a log, whoever has it open; only its first record is read."""
+    with naming(path), path.open("rb") as file:
+        head = file.read(_HEAD.size)
+        length = _HEAD.unpack(head)[1] if len(head) == _HEAD.size else 0
+        content = head + file.read(length)
+    bounds = _bounds_at(content, 0)
+    if bounds is None:
+        raise DamageError(f"{path}: {_no_first(content)}; {way_out(path.parent)}")
+    first = records_in(content, bounds)[0]
+    return Beginning(first.get("version", 0), first.get("millpond", ""))
 
 
 def framing_of(content: bytes, end: int | None = None) -> Framing:
@@ -235,8 +302,12 @@ def _damage(
     if _follows(content, at + 1):
         return f"damaged at byte {at}, with records behind it: record {expected} is not whole"
     if end is not None and end >= expected:
-        lost = f"record {expected}" if end == expected else f"records {expected} to {end}"
-        return f"damaged at byte {at}: {lost} were appended whole and are no longer there"
+        lost = (
+            f"record {expected} was appended whole and is"
+            if end == expected
+            else f"records {expected} to {end} were appended whole and are"
+        )
+        return f"damaged at byte {at}: {lost} no longer there"
     return None
 
 
@@ -270,21 +341,29 @@ NO_BEGINNING = "does not begin with the first record of a log"
 """What is wrong with a log whose first record is lost."""
 
 
-def check_first(path: Path, record: Record, identity: str) -> None:
-    """Refuses a log of another format or store."""
-    version, store = record.get("version"), record.get("store", "")
-    if version is None:
+def check_first(path: Path, record: Record, identity: str, reads_older: bool = False) -> None:
+    """Refuses a log of another store or format; ``reads_older``: but not one to be converted."""
+    number, store = record.get("version"), record.get("store", "")
+    if number is None:
         raise DamageError(f"{path}: {NO_BEGINNING}; {way_out(path.parent)}")
-    if version != FORMAT:
-        raise StateError(
-            f"{path}: written in format {version}, and this version of Millpond reads "
-            f"{FORMAT}; open it with the version that wrote it, or give another store"
-        )
+    if not (OLDEST if reads_older else FORMAT) <= number <= FORMAT:
+        raise StateError(f"{path}: {_of_another_format(path, number, record.get('millpond'))}")
     if identity and store != identity:
         raise DamageError(
             f"{path}: this is the log of store {store}, and the directory is store {identity}; "
             f"{way_out(path.parent)}"
         )
+
+
+def _of_another_format(path: Path, number: int, writer: str | None) -> str:
+    """That a log was written in another format, and what to do about it."""
+    by = f" by Millpond {writer}" if writer else ""
+    is_ = f"written in format {number}{by}, and Millpond {version.VERSION} reads {FORMAT}"
+    if number > FORMAT:
+        return f"{is_}; open it with a version as new as that one"
+    if number < OLDEST:
+        return f"{is_}; open it with the version that wrote it, or give another store"
+    return f'{is_}; "millpond store upgrade {path.parent}" converts it, and keeps a copy'
 
 
 def _checksum(length: int, number: int, payload: bytes) -> int:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from millpond.connectors.forcing import force, force_names
 from millpond.errors import DamageError
 
 NAME = "millpond.store"
@@ -43,14 +44,14 @@ class Mark:
     has_log: bool
 
     @staticmethod
-    def made(directory: Path) -> Mark:
+    def made(directory: Path, forces: bool = False) -> Mark:
         """Marks a directory; its log is still to begin."""
         mark = Mark(directory, secrets.token_hex(4), has_log=False)
-        mark.write()
+        mark.write(forces)
         return mark
 
     @staticmethod
-    def found_or_made(directory: Path) -> Mark:
+    def found_or_made(directory: Path, forces: bool = False) -> Mark:
         """The mark of a directory; what is empty gets one."""
         found = Mark.found(directory)
         if found is not None:
@@ -58,7 +59,7 @@ class Mark:
         there = {entry.name for entry in os.scandir(directory)} - NOT_THE_USERS
         if there:
             raise DamageError(_foreign(directory, there))
-        return Mark.made(directory)
+        return Mark.made(directory, forces)
 
     @staticmethod
     def found(directory: Path) -> Mark | None:
@@ -77,19 +78,23 @@ class Mark:
             )
         return Mark(directory, facts["identity"], facts["has_log"])
 
-    def with_log(self) -> Mark:
+    def with_log(self, forces: bool) -> Mark:
         """The same, with the log begun."""
         mark = replace(self, has_log=True)
-        mark.write()
+        mark.write(forces)
         return mark
 
-    def write(self) -> None:
-        """Puts the mark there, at once or not at all."""
+    def write(self, forces: bool = False) -> None:
+        """Puts the mark there, at once or not at all; ``forces``: onto the disk."""
         facts = json.dumps({"identity": self.identity, "has_log": self.has_log})
         text = f"{_FIRST}{facts}\n"
         new = self.directory / _NEW
         new.write_text(f"{text}{zlib.crc32(text.encode()):08x}\n")
+        if forces:
+            force(new)
         new.replace(self.directory / NAME)
+        if forces:
+            force_names(self.directory / NAME)
 
 
 def _facts(text: bytes) -> dict[str, Any] | None:

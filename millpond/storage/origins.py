@@ -4,11 +4,30 @@ A moment is that of the process's monotonic clock. What nobody sent, such as the
 a step in which nothing came, has no origin.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 MOST_MOMENTS = 16
 """So many moments are told apart; more of them are drawn together where they are close."""
+
+MOST_FOLLOWED = 16
+"""Of those that are followed so many are always told apart, the first ones."""
+
+
+class Followed(float):
+    """A moment at which tuples came that are followed to where they end: in a ``trace``."""
+
+    __slots__ = ("trace",)
+
+    def __new__(cls, moment: float, trace: Any) -> Followed:
+        self = super().__new__(cls, moment)
+        self.trace = trace
+        return self
+
+    trace: Any
+
 
 Origins: TypeAlias = tuple[tuple[float, float], ...]
 """(seconds, rows), in order of time."""
@@ -51,11 +70,19 @@ def part(origins: Origins, low: float, high: float) -> Origins:
 
 
 def _drawn_together(found: list[tuple[float, float]]) -> Origins:
-    """The moments of each of some equal stretches of time as their mean."""
+    """The moments of each of some equal stretches of time as their mean; those that are followed
+    stay as they are."""
+    followed = [pair for pair in found if isinstance(pair[0], Followed)][:MOST_FOLLOWED]
+    others = [pair for pair in found if pair not in followed] if followed else found
+    drawn = others if len(others) <= MOST_MOMENTS else _means(others)
+    return tuple(sorted((*followed, *drawn))) if followed else tuple(drawn)
+
+
+def _means(found: list[tuple[float, float]]) -> list[tuple[float, float]]:
     first, last = found[0][0], found[-1][0]
     stretches: dict[int, tuple[float, float]] = {}
     for moment, rows in found:
         stretch = min(int((moment - first) / (last - first) * MOST_MOMENTS), MOST_MOMENTS - 1)
         sums = stretches.get(stretch, (0.0, 0.0))
         stretches[stretch] = sums[0] + moment * rows, sums[1] + rows
-    return tuple((weighed / rows, rows) for weighed, rows in stretches.values())
+    return [(weighed / rows, rows) for weighed, rows in stretches.values()]

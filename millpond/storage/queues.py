@@ -19,11 +19,13 @@ from millpond.kernels.columns import integers
 from millpond.kernels.levels import parts_to_merge
 from millpond.kernels.snapshots import still_open
 from millpond.schema import BEGINNING, FOREVER
-from millpond.storage.bounds import Bounds
+from millpond.storage.bounds import Age, Bounds, Closings
 from millpond.storage.kept_pages import FEW_PAGES, MERGED_AT_ONCE, PARTS_KEPT, run_to_merge
+from millpond.storage.latest_rows import LatestRows
 from millpond.storage.origins import mixed
 from millpond.storage.pages import Page, Span, concatenated
 from millpond.storage.promises import Promises
+from millpond.storage.punctuations import Patterns, Punctuations, TimeColumn
 from millpond.storage.rates import Course, Rate
 from millpond.storage.readers import Reader, ReaderKind, Remains, Retention
 from millpond.storage.store import Store
@@ -83,6 +85,16 @@ class Queue:
     """Rows that came, over the whole run."""
     bounds: dict[int, Bounds] = field(default_factory=dict)
     """Of some columns of a stream, what tuples that are to come are not smaller than."""
+    closings: dict[int, Closings] = field(default_factory=dict)
+    """Of some columns of a stream, which values tuples that are to come do not have."""
+    ages: dict[str, Age] = field(default_factory=dict)
+    """Of some constraints of a stream, how old tuples are of which nothing is asked any more."""
+    punctuations: Punctuations = field(default_factory=Punctuations)
+    """Of a stream, what tuples that are to come do not match."""
+    time_column: TimeColumn | None = None
+    """The column that has the times of a stream, if one has."""
+    latest: LatestRows = field(default_factory=LatestRows)
+    """What came last, if it is of an input."""
     promises: Promises | None = None
     """When its heartbeat came to which time, where somebody outside promises that."""
     _unread: list[Page] = field(default_factory=list)
@@ -191,6 +203,11 @@ class Queue:
         if self.promises is not None:
             self.promises.note(self.heartbeat, heartbeat, time.monotonic())
         self.heartbeat = heartbeat
+
+    def closed_after(self, time: int) -> Patterns:
+        """The patterns that no element of a stream matches which begins after a time."""
+        past = () if self.time_column is None else (self.time_column.past(time),)
+        return (*past, *self.punctuations.at(time))
 
     # -- reading ---------------------------------------------------------------------------
 

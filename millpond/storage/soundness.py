@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from millpond.errors import DamageError, StateError
+from millpond.storage.formats import FORMAT, Record
 from millpond.storage.log import (
     NO_BEGINNING,
     Framing,
     LogEnd,
-    Record,
     check_first,
     framing_of,
     records_in,
@@ -34,6 +34,8 @@ class Findings:
     directory: Path
     identity: str | None = None
     """The number of the store, if mark or log says it."""
+    version: int = FORMAT
+    """The format of the log."""
     framing: Framing = field(default_factory=lambda: Framing([], 0))
     records: list[Record] = field(default_factory=list)
     """What the log says, as far as it is sound."""
@@ -64,6 +66,7 @@ class Findings:
             f"log: {len(self.framing.bounds)} sound records, {self.framing.end} bytes of "
             + str(self.framing.length),
             f"files: {len(self.sums)} with {size} bytes",
+            f"format {self.version}, {self._written_by()}",
         ]
         lines += [f"damaged: {name}: {self.told_of(name)}" for name in self.faults]
         if self.left:
@@ -71,7 +74,14 @@ class Findings:
             lines.append(f"{len(self.left)} more files, {why}")
         lines += [f"not of the store, left alone: {name}" for name in self.foreign]
         lines.append("sound" if self.is_sound else f"damaged in {len(self.faults)} places")
+        if self.is_sound and self.version < FORMAT:
+            lines.append(f'"millpond store upgrade {self.directory}" brings it to format {FORMAT}')
         return lines
+
+    def _written_by(self) -> str:
+        runs = [record for record in self.records if record["kind"] == "open"]
+        said = runs[-1].get("millpond") if runs else None
+        return f"last opened by Millpond {said or 'of before that was said'}"
 
     def told_of(self, name: str) -> str:
         """What is wrong with a file, and what it holds."""
@@ -132,12 +142,13 @@ def _look_at_log(found: Findings) -> None:
         return
     groups = [records_in(content, each) for each in found.framing.bounds]
     first = groups[0][0]
+    found.version = first.get("version", FORMAT)
     if "version" not in first:
         found.faults[LOG] = NO_BEGINNING
         found.framing.bounds.clear()
         return
     try:
-        check_first(found.directory / LOG, first, found.identity or "")
+        check_first(found.directory / LOG, first, found.identity or "", reads_older=True)
     except DamageError:
         found.faults[LOG] = f"is the log of store {first['store']}, not of {found.identity}"
     found.identity = found.identity or first["store"]

@@ -33,6 +33,8 @@ class Delta:
     """The checksum of the file, from who has just written it to a store that stays."""
     freed: int = field(default=0, compare=False)
     """How many rows were not written again, as nothing needs them any more."""
+    freed_bytes: int = field(default=0, compare=False)
+    """And how many bytes."""
 
     @property
     def is_base(self) -> bool:
@@ -45,7 +47,7 @@ class Delta:
 
     def to_line(self) -> list[Any]:
         """The same with the checksum, for who is to note it."""
-        return [*self.to_json(), self.crc, self.freed]
+        return [*self.to_json(), self.crc, self.freed, self.freed_bytes]
 
     @staticmethod
     def from_json(data: Sequence[Any]) -> Delta:
@@ -61,6 +63,8 @@ class StateVersion:
     buckets: tuple[tuple[Delta, ...], ...]
     freed: int = 0
     """How many rows were freed up to it, before their time."""
+    freed_bytes: int = 0
+    """And how many bytes."""
 
     @staticmethod
     def empty(buckets: int) -> StateVersion:
@@ -75,7 +79,8 @@ class StateVersion:
         buckets = (_with(d, new.get(bucket)) for bucket, d in enumerate(self.buckets))
         kept = (tuple(delta for delta in d if delta.last_end > until) for d in buckets)
         freed = self.freed + sum(delta.freed for delta in new.values())
-        return StateVersion(self.number + 1, tuple(kept), freed)
+        freed_bytes = self.freed_bytes + sum(delta.freed_bytes for delta in new.values())
+        return StateVersion(self.number + 1, tuple(kept), freed, freed_bytes)
 
     def first_of_next(self, bucket: int, rows: int, live_rows: int) -> int:
         """From which version on the bucket's next delta, of so many rows, includes the changes.
@@ -108,14 +113,15 @@ class StateVersion:
     def to_json(self) -> dict[str, Any]:
         """The version as plain data."""
         buckets = [[delta.to_json() for delta in deltas] for deltas in self.buckets]
-        freed = {"freed": self.freed} if self.freed else {}
+        freed = {"freed": self.freed, "freed_bytes": self.freed_bytes} if self.freed else {}
         return {"number": self.number, "buckets": buckets} | freed
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> StateVersion:
         """The version that ``to_json`` gave."""
         buckets = (tuple(map(Delta.from_json, deltas)) for deltas in data["buckets"])
-        return StateVersion(data["number"], tuple(buckets), data.get("freed", 0))
+        freed = data.get("freed", 0), data.get("freed_bytes", 0)
+        return StateVersion(data["number"], tuple(buckets), *freed)
 
 
 def _with(deltas: tuple[Delta, ...], new: Delta | None) -> tuple[Delta, ...]:

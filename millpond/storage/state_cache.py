@@ -27,7 +27,8 @@ from millpond.storage.deltas import (
     write_parts,
     write_summed_parts,
 )
-from millpond.storage.forms import INDEX_BYTES, DeltaRows, Form, Indexed, Keyed, needed
+from millpond.storage.forms import FREED, INDEX_BYTES, DeltaRows, Form, Indexed, Keyed
+from millpond.storage.frees import needed, sweeps
 from millpond.storage.state import Delta, StateVersion
 
 State = TypeVar("State")
@@ -211,13 +212,15 @@ class StateCache:
         with self._lock:
             is_held = name in self._held
         state = self._state_at(name, form, version) if is_held else None
-        if isinstance(form, Indexed | Keyed) and form.frees:
+        if isinstance(form, FREED) and form.frees:
             live = version.rows_written_whole(name.bucket)
         elif state is None:
             live = version.rows_of_base(name.bucket)
         else:
             live = form.live_rows(state)
         first = version.first_of_next(name.bucket, changes.num_rows, live)
+        if isinstance(form, FREED) and sweeps(form.frees):
+            first = 0
         earlier = [d for d in version.buckets[name.bucket] if d.first >= first]
         if isinstance(form, Keyed) and form.keys and self._pieces(earlier) > 1:
             return self._write_in_pieces(name, form, version, changes, path, earlier, is_summed)
@@ -229,13 +232,15 @@ class StateCache:
         else:
             parts = [self._part(name, form, state, delta) for delta in earlier]
             rows = form.merged([*parts, changes], False, until)
-        rows, freed = _freed(form, rows, first == 0)
+        rows, freed, freed_bytes = _freed(form, rows, first == 0)
         size, crc = _written(Path(name.store) / path, rows.schema, (rows,), is_summed)
         count = int(rows.nbytes if rows is changes else rows.nbytes + changes.nbytes)
         before = NOT_BEFORE if freed and isinstance(form, Keyed) else version.number
-        self._wait(path, _Waiting(name, before, rows, changes, count))
+        if rows.num_rows:  # no version may ever name it otherwise
+            self._wait(path, _Waiting(name, before, rows, changes, count))
         end = form.last_end(rows)
-        return Delta(path, rows.num_rows, size, first, version.number + 1, end, crc, freed)
+        written = path, rows.num_rows, size, first, version.number + 1, end, crc
+        return Delta(*written, freed, freed_bytes)
 
     def _pieces(self, deltas: Sequence[Delta]) -> int:
         """In how many pieces deltas are merged."""
@@ -255,21 +260,24 @@ class StateCache:
         """Writes what a step changes with earlier deltas, never having all of it in memory."""
         paths = (Path(name.store) / delta.path for delta in earlier)
         deltas: list[DeltaRows] = [partial(read_batches, each) for each in paths]
-        is_base, rows, freed = len(earlier) == len(version.buckets[name.bucket]), 0, 0
+        is_base = len(earlier) == len(version.buckets[name.bucket])
+        rows, freed, freed_bytes = 0, 0, 0
 
         def pieces() -> Iterator[pa.Table]:
-            nonlocal rows, freed
+            nonlocal rows, freed, freed_bytes
             all_deltas = [*deltas, lambda: (changes,)]
             for merged in form.merged_in_pieces(all_deltas, is_base, self._pieces(earlier)):
-                piece, gone = _freed(form, merged, is_base)
+                piece, gone, gone_bytes = _freed(form, merged, is_base)
                 rows, freed = rows + piece.num_rows, freed + gone
+                freed_bytes += gone_bytes
                 yield piece
 
         size, crc = _written(Path(name.store) / path, changes.schema, pieces(), is_summed)
         before = NOT_BEFORE if freed else version.number
         self._wait(path, _Waiting(name, before, None, changes, changes.nbytes))
         first = 0 if is_base else earlier[0].first
-        return Delta(path, rows, size, first, version.number + 1, FOREVER, crc, freed)
+        written = path, rows, size, first, version.number + 1, FOREVER, crc
+        return Delta(*written, freed, freed_bytes)
 
     def _wait(self, path: str, waiting: _Waiting) -> None:
         """Keeps rows that were written until a version names them, as far as there is room."""
@@ -357,15 +365,17 @@ class StateCache:
         self._drop((name,) if gone is None else gone)
 
 
-def _freed(form: Form[State], rows: pa.Table, is_base: bool) -> tuple[pa.Table, int]:
-    """The rows of a delta that something still needs, and how many others there were.
+def _freed(form: Form[State], rows: pa.Table, is_base: bool) -> tuple[pa.Table, int, int]:
+    """The rows of a delta that something still needs, how many others there were, and bytes.
 
-    The row of a group takes the place of an earlier one: it goes where all are written.
+    The row of a group takes the place of an earlier one, that of a member may count it out: they go
+    where all are written.
     """
-    if not isinstance(form, Indexed | Keyed) or not (is_base or isinstance(form, Indexed)):
-        return rows, 0
+    if not isinstance(form, FREED) or not (is_base or isinstance(form, Indexed)):
+        return rows, 0, 0
     kept = needed(rows, form.frees)
-    return kept, rows.num_rows - kept.num_rows
+    gone = rows.num_rows - kept.num_rows
+    return kept, gone, rows.nbytes * gone // max(1, rows.num_rows)
 
 
 def _written(

@@ -25,8 +25,9 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from millpond.connectors.forcing import force_files
 from millpond.errors import DamageError, StateError, StoreError
-from millpond.storage.faults import FULL, naming, store_fault, writing
+from millpond.storage.faults import FULL, forcing, naming, store_fault, writing
 from millpond.storage.files import ARROW, PARQUET, read_rows, write_rows
 from millpond.storage.mark import Mark, way_out
 from millpond.storage.sums import Sum, difference, length_difference, sum_of
@@ -90,7 +91,11 @@ class News:
 class Store:
     """The files of one engine; nobody else writes there while it is open."""
 
-    def __init__(self, location: Path | str = MEMORY, parent: Path | None = None) -> None:
+    def __init__(
+        self, location: Path | str = MEMORY, parent: Path | None = None, forces: bool = False
+    ) -> None:
+        self.forces = forces
+        """Whether what is acknowledged is forced onto the disk, to outlive a loss of power."""
         self.is_durable = str(location) != MEMORY
         self._disk_lock: int | None = None
         if self.is_durable:
@@ -130,6 +135,8 @@ class Store:
         """The files of a store that stays, as they were written."""
         self._unnoted: dict[str, Sum] = {}
         """Those of them that the log does not know yet."""
+        self._loose: set[str] = set()
+        """Those that may be with the system and not on the disk."""
         self._unread: set[str] = set()
         """Those that an earlier run wrote and nobody has read since."""
         if not self.is_durable:
@@ -138,7 +145,7 @@ class Store:
     def _marked(self) -> Mark:
         try:
             with naming(self.directory):
-                return Mark.found_or_made(self.directory)
+                return Mark.found_or_made(self.directory, self.forces)
         except BaseException:
             self._unlock()
             raise
@@ -319,6 +326,7 @@ class Store:
                 for known in (self._sums, self._unnoted):
                     known.pop(name, None)
                 self._unread.discard(name)
+                self._loose.discard(name)
         left = [name for name in doomed if not _unlinked(self.directory / name)]
         with self._guard:
             self._doomed += left
@@ -329,6 +337,16 @@ class Store:
         """A file was written that the log is to know."""
         with self._guard:
             self._sums[name] = self._unnoted[name] = sum_
+            self._loose.add(name)
+
+    def force(self) -> None:
+        """Forces the files written since the last time, and all that an earlier run has left."""
+        with self._guard:
+            loose = self._loose.difference(self._doomed)
+        with forcing(self.directory):
+            force_files(map(self.path, loose))
+        with self._guard:
+            self._loose -= loose
 
     def note_line(self, line: Mapping[str, Any], name: str, key: str) -> None:
         """The same of what a task has answered, if it has written such a file."""
@@ -367,7 +385,7 @@ class Store:
 
     def replayed(self) -> None:
         """The log is read: what it says of files is to be held against them before they count."""
-        self._unread = set(self._sums)
+        self._unread, self._loose = set(self._sums), set(self._sums)
         self._doomed = [name for name in self._doomed if name in self._sums]
 
     def faults(self, names: Iterable[str], is_whole: bool = True) -> dict[str, str]:
@@ -491,6 +509,11 @@ def _unlinked(file: Path) -> bool:
 
 
 def _made(directory: Path) -> Path:
+    if directory.parts and directory.parts[0].endswith(":"):  # as in s3://bucket
+        raise StateError(
+            f"store {directory}: object stores and hdfs:// are no directories; name a directory "
+            "that all hosts see"
+        )
     directory = directory.expanduser().absolute()
     try:
         directory.mkdir(parents=True, exist_ok=True)

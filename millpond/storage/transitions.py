@@ -6,17 +6,21 @@ transitions. These are in the log, and then they are done. After a restart they 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, fields
+from functools import cache
 from typing import Any, ClassVar, Self
 
+from millpond import version
 from millpond.cql.node import Node
+from millpond.errors import StateError
 from millpond.planning.graph import Addition
 from millpond.planning.identified import identified
 from millpond.planning.nodes import InList
 from millpond.planning.physical import Operator
 from millpond.planning.plan_data import ENTRIES, EXPRESSIONS, Functions, from_data, to_data
-from millpond.storage.log import Record
+from millpond.storage.formats import Record
 from millpond.storage.pages import Page
 from millpond.storage.store import Store
 
@@ -28,6 +32,14 @@ _PLANNED = (Node, Operator, Addition, InList, *EXPRESSIONS, *ENTRIES)
 
 UNLOGGED = {"unlogged": True}
 """Of a field that only those have who have just decided."""
+
+
+class Noted(ABC):
+    """What says itself how the log has it; whoever reads the log makes it anew."""
+
+    @abstractmethod
+    def to_data(self) -> Any:
+        """As plain data."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +89,19 @@ class Transition:
 def transition_of(record: Record, store: Store, functions: Functions) -> Transition:
     """The transition that a record of the log says."""
     facts = dict(record)
-    return KINDS[facts.pop("kind")].read(facts, store, functions)
+    kind = facts.pop("kind")
+    if kind not in KINDS or not facts.keys() <= _names(kind):
+        raise StateError(
+            f"store {store.directory}: its log has a record ({kind}) that Millpond "
+            f"{version.VERSION} does not know: a later version wrote it; open it with that one"
+        )
+    return KINDS[kind].read(facts, store, functions)
+
+
+@cache
+def _names(kind: str) -> frozenset[str]:
+    """The fields that a record of a kind may have."""
+    return frozenset(each.name for each in fields(KINDS[kind]))
 
 
 def _default(each: Field[Any]) -> Any:
@@ -89,6 +113,8 @@ def _told(value: Any) -> Any:
         return {"~page": value.reference()}
     if isinstance(value, _PLANNED):
         return {"~plan": to_data(value)}
+    if isinstance(value, Noted):
+        return _told(value.to_data())
     if isinstance(value, dict):
         return {key: _told(each) for key, each in value.items()}
     return [_told(each) for each in value] if isinstance(value, tuple | list) else value

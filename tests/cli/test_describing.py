@@ -1,3 +1,4 @@
+from dataclasses import replace
 from types import SimpleNamespace
 
 from millpond.catalog import Catalog, Connector, QueryEntry, RelationEntry, StreamEntry
@@ -34,10 +35,13 @@ def test_a_stream_tells_its_time_and_source() -> None:
 def test_a_relation_tells_its_key_and_changes() -> None:
     entry = RelationEntry("R", schema("a INT, b INT"), (0,), Connector("csv", ("r.csv",)), True)
     assert describe_entry(entry).splitlines()[3:] == [
-        "  PRIMARY KEY (a)",
+        "  PRIMARY KEY (a) NOT ENFORCED",
         "  FROM csv('r.csv')",
         "  with changes",
     ]
+    for policy, told in (("refuse", ""), ("replace", " ON CONFLICT REPLACE")):
+        entry = replace(entry, on_conflict=policy)
+        assert describe_entry(entry).splitlines()[3] == f"  PRIMARY KEY (a){told}"
 
 
 def test_a_query_tells_its_text_weight_and_sink() -> None:

@@ -13,12 +13,16 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from millpond import Engine
 from millpond.cli.app import app
 from millpond.cli.doctor import BAD, GOOD, WARNING, Finding, findings
 from millpond.cli.remote_shell import RemoteShell
 from millpond.client import connect
 from millpond.server.logs import last_lines
 from millpond.settings import Settings
+from millpond.storage.formats import FORMAT
+from millpond.version import VERSION
+from tests.old_stores import unpacked
 from tests.server.serving import Running, free_port, running
 
 SECRET = "sesame-4711"
@@ -89,6 +93,19 @@ def test_without_java_the_doctor_fails(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert "do: set JAVA_HOME" in answer.stdout
 
 
+def test_the_doctor_looks_at_the_format_of_a_store(tmp_path: Path) -> None:
+    old = unpacked("format_5_first", tmp_path)
+    told = found(Settings(store=str(old)), free_port())["store"]
+    assert told.state == WARNING
+    assert told.words == "format 5, begun by Millpond of before that is said"
+    assert told.way_out == f"millpond store upgrade {old}"
+    (old / "commits.log").write_bytes(b"mlp2 and no more")
+    assert found(Settings(store=str(old)), free_port())["store"].state == BAD
+    with Engine(store=tmp_path / "new"):  # also while somebody has it open
+        new = found(Settings(store=str(tmp_path / "new")), free_port())["store"]
+    assert (new.state, new.words) == (GOOD, f"format {FORMAT}, begun by Millpond {VERSION}")
+
+
 @pytest.mark.slow
 def test_the_doctor_knows_a_server(served: Running) -> None:
     port = int(served.url.rsplit(":", 1)[1])
@@ -127,8 +144,34 @@ def test_without_a_server_the_bundle_has_the_machine(tmp_path: Path) -> None:
     answer = CliRunner().invoke(app, ["--url", url, "bundle", "--out", str(file)])
     assert answer.exit_code == 0
     assert "no answer from" in answer.output
+    assert f"{file} has machine; no rows" in answer.output
     with zipfile.ZipFile(file) as bundle:
         assert bundle.namelist() == ["machine.txt"]
+
+
+def test_of_a_server_that_is_no_more_the_bundle_has_what_its_store_says(tmp_path: Path) -> None:
+    file, url = tmp_path / "report.zip", f"http://127.0.0.1:{free_port()}"
+    asked = ["--url", url, "bundle", "--out", str(file), "--store", str(tmp_path / "store")]
+    with Engine(store=tmp_path / "store") as engine:
+        engine.execute(
+            "CREATE STREAM S (t BIGINT, b STRING) TIMESTAMP BY t;"
+            f"CREATE QUERY q AS SELECT b FROM S WHERE b <> '{SECRET}'"
+        )
+        engine.push("S", [(1, "private")])
+        in_use = CliRunner().invoke(app, asked)
+        assert "without store: store" in in_use.output
+        assert "an engine has it open" in in_use.output
+    answer = CliRunner().invoke(app, asked)
+    assert answer.exit_code == 0
+    assert f"{file} has machine, store; no rows" in answer.output
+    with zipfile.ZipFile(file) as bundle:
+        text = bundle.read("store.json").decode()
+    assert SECRET not in text
+    assert "private" not in text
+    told = json.loads(text)
+    assert told["told"][-1] == "sound"
+    assert told["records"]["page"] == 1
+    assert "CREATE QUERY q AS SELECT b FROM S WHERE b <> '…'" in told["statements"]
 
 
 # -- top and shell ---------------------------------------------------------------------------

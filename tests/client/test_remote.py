@@ -98,6 +98,20 @@ def test_relations_heartbeats_and_late_tuples(server: Running, engine: RemoteEng
         engine.push("nothing", [(1,)])
 
 
+def test_punctuations_from_afar(engine: RemoteEngine) -> None:
+    engine.punctuate("S", "a IN (:one, 3)", {"one": 1}, on_violation="count")
+    engine.push("S", [(10, 3), (11, 4)])
+    assert engine.violating("S").select(["a", "violates"]).to_pylist() == [
+        {"a": 3, "violates": "punctuation (a)"}
+    ]
+    (shown,) = engine.show("punctuations").to_pylist()
+    assert (shown["nothing follows with"], shown["violations"]) == ("a IN (1, 3)", 1)
+    with pytest.raises(StateError, match="no stream"):
+        engine.punctuate("nothing", "a = 1")
+    with pytest.raises(CqlError, match="no column"):
+        engine.punctuate("S", "b = 1")
+
+
 def test_control_tables_from_afar(engine: RemoteEngine) -> None:
     big = engine.entities().get("query", "big")
     big.set("weight", 2)

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from millpond import Engine
-from millpond.connectors import kafka
+from millpond.connectors import kafka_sink
 from millpond.settings import Settings
 from millpond.storage.log import CommitLog
 
@@ -45,7 +45,7 @@ def die_at(moment: str, count: int, seconds: float) -> None:
         threading.Thread(target=lambda: (time.sleep(seconds), _die()), daemon=True).start()
         return
     when, _, what = moment.partition(" ")
-    owner, name = (CommitLog, "append") if what == "log" else (kafka._Connection, "transact")
+    owner, name = (CommitLog, "append") if what == "log" else (kafka_sink.Connection, "transact")
     known, left = getattr(owner, name), [count]
 
     def watched(*arguments: object) -> object:

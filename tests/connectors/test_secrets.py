@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from millpond import Engine
-from millpond.connectors import kafka
+from millpond.connectors import kafka_sink, kafka_source
 from millpond.connectors.registry import BUILT_IN
 from millpond.connectors.secrets import Secret, hiding, resolved, revealed
 from millpond.errors import CqlError, InputError, MillpondError, Position
@@ -135,7 +135,8 @@ def test_no_argument_of_a_connector_is_shown(
     parameter: str,
     value: str,
 ) -> None:
-    monkeypatch.setattr(kafka, "ANSWER_SECONDS", 0.2)  # no broker is there
+    for module in (kafka_source, kafka_sink):
+        monkeypatch.setattr(module, "ANSWER_SECONDS", 0.2)  # no broker is there
     (tmp_path / "a.csv").write_text("t,a\n1,7\n")
     (tmp_path / "a.json").write_text('{"t": 1, "a": 7}\n')
     pq.write_table(pa.table({"t": [1], "a": [7]}), tmp_path / "a.parquet")

@@ -80,6 +80,9 @@ def test_every_function_can_be_called(function: Function) -> None:
         functions.Kind.MOMENT: "t",
         functions.Kind.DIGITS: "2",
         functions.Kind.UNIT: "'hour'",
+        functions.Kind.PATTERN: "'(a)b'",
+        functions.Kind.TEXT: "'x'",
+        functions.Kind.GROUP: "1",
     }
     arguments = ", ".join(samples[p] for p in function.parameters)
     nulls = ", ".join(samples[p] if p in CONSTANT else "NULL" for p in function.parameters)
@@ -92,4 +95,4 @@ def test_every_function_can_be_called(function: Function) -> None:
         assert plan.schema.types == (function.result, function.result)
 
 
-CONSTANT = (functions.Kind.DIGITS, functions.Kind.UNIT)
+CONSTANT = functions.CONSTANT

@@ -17,6 +17,9 @@ FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 TARGET = re.compile(r"`make ([a-z-]+)")
 NAMED_FILE = re.compile(r"`((?:millpond|tests|docs|examples|benchmarks)/[\w./-]*\w)`")
 LONGEST_DOCSTRING_LINES = 12
+LONGEST_LINE = 140
+NO_PROSE = ("|", "#", "!")
+"""What a table, a heading or a picture begins with."""
 
 
 def documents() -> list[Path]:
@@ -59,6 +62,16 @@ def faults_of_names(path: Path, text: str) -> Iterator[str]:
             yield f"{path.relative_to(ROOT)}: names `make {name}`, which is no target"
 
 
+def faults_of_lines(path: Path, text: str) -> Iterator[str]:
+    """Lines of prose that are too long to be read, but those of one word."""
+    in_code = False
+    for number, line in enumerate(text.splitlines(), 1):
+        in_code ^= line.lstrip().startswith("```")
+        is_prose = not in_code and not line.startswith(NO_PROSE) and len(line.split()) > 2
+        if is_prose and len(line) > LONGEST_LINE:
+            yield f"{path.relative_to(ROOT)}, line {number}: {len(line)} characters in a line"
+
+
 def faults_of_modules() -> Iterator[str]:
     """Modules without an introduction, or with one that is too long."""
     for path in sorted(ROOT.glob("millpond/**/*.py")):
@@ -73,6 +86,7 @@ def faults_of_modules() -> Iterator[str]:
 def faults() -> list[str]:
     """Everything that is wrong, one line each."""
     found = [fault for path in documents() for fault in faults_of_links(path, path.read_text())]
+    found += [fault for path in documents() for fault in faults_of_lines(path, path.read_text())]
     found += [
         fault
         for path in documents()

@@ -28,6 +28,14 @@ def test_a_named_file_or_target_that_is_missing_is_a_fault() -> None:
     ]
 
 
+def test_a_long_line_of_prose_is_a_fault() -> None:
+    long = "word " * 40
+    text = f"{long}\n| {long}|\n```\n{long}\n```\n{'w' * 200}\n"
+    assert list(check_docs.faults_of_lines(check_docs.ROOT / "CONTRIBUTING.md", text)) == [
+        "CONTRIBUTING.md, line 1: 200 characters in a line"
+    ]
+
+
 def test_a_module_without_introduction_is_a_fault(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,7 @@ from tests.docs.check_docs import ROOT
 
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 WITH_PYTHON = ["README.md", "docs/python_api.md", "docs/connectors.md", "docs/constraints.md"]
+WITH_PYTHON += ["docs/punctuation.md"]
 
 
 def blocks(name):

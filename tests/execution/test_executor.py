@@ -22,6 +22,14 @@ QUERIES = {
     "arrived": "ISTREAM(SELECT k, max(v) AS m FROM S [RANGE 4] GROUP BY k)",
     "windows": "SELECT window_end, k, sum(v) AS s FROM S [HOP 4 SLIDE 3] GROUP BY window_end, k"
     " EMIT FINAL",
+    "sessions": "SELECT k, window_end, sum(v) AS s FROM S [SESSION 3 PARTITION BY k WHERE v > 2]"
+    " GROUP BY k, window_start, window_end EMIT FINAL",
+    "in_sessions": "RELATION SELECT * FROM S [SESSION 2 PARTITION BY v]",
+    "framed": "SELECT k, sum(v) OVER (PARTITION BY k ORDER BY t ROWS 2 PRECEDING) AS s,"
+    " lag(v) OVER (ORDER BY t, k) AS l FROM S [RANGE 3]",
+    "so_far": "SELECT v, sum(v) OVER (PARTITION BY k ORDER BY t) AS s FROM S",
+    "best": "SELECT k, max_by(v, t) AS m, first(v) AS f, string_agg(CAST(v AS STRING), '') AS s"
+    " FROM S [RANGE 4] GROUP BY k",
     "contents": "RSTREAM(SELECT k, v FROM S [RANGE 6 SLIDE 2])",
     "chain": "SELECT n, count(*) AS m FROM (SELECT k, count(*) AS n FROM S [RANGE 5] GROUP BY k) C"
     " GROUP BY n",

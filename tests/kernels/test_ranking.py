@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millpond.kernels.ordered import MemberIndex
-from millpond.kernels.ranking import RankingKernel, Sort
+from millpond.kernels.ranking import RankingKernel
+from millpond.kernels.sorts import Sort
 from millpond.schema import FOREVER
 from tests.drawn_examples import examples
 from tests.kernels.histories import INSTANTS, at, cuts, fed, lives, meaning, step_events

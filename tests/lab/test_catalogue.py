@@ -6,6 +6,7 @@ from millpond.errors import StateError
 from millpond.lab import catalogue
 
 FOLDERS = {
+    "STREAM": "stream",
     "Chain": "chain",
     "Path Capacity": "path_capacity",
     "Unified": "unified",

@@ -1,5 +1,5 @@
 from millpond.lab.record import Change
-from millpond.lab.telling import change_line, counts, line, row, summary
+from millpond.lab.telling import by_paper, change_line, counts, line, row, summary
 from tests.lab.made_up import DIFFERS, FAILS, HOLDS, outcome
 
 
@@ -8,6 +8,16 @@ def test_all_three_verdicts_are_counted() -> None:
     assert counts(found) == {"holds": 2, "differs": 1, "fails": 1}
     assert summary(found) == "2 experiments, 4 claims: 2 hold, 1 differ, 1 fail"
     assert summary(found[1:]) == "1 experiment, 1 claims: 1 hold, 0 differ, 0 fail"
+
+
+def test_several_papers_are_counted_apart() -> None:
+    found = [outcome("pigs", HOLDS, DIFFERS), outcome("cows", HOLDS), outcome("sows", HOLDS)]
+    papers = {"pigs": "Chain", "cows": "HMTS", "sows": "Chain"}
+    assert by_paper(found, papers) == [
+        "Chain: 2 experiments, 3 claims: 2 hold, 1 differ, 0 fail",
+        "HMTS: 1 experiment, 1 claims: 1 hold, 0 differ, 0 fail",
+    ]
+    assert by_paper(found[:1], papers) == []
 
 
 def test_what_differs_is_told_with_the_papers_words_and_why() -> None:

@@ -65,6 +65,7 @@ def last_settled(text):
         ("SELECT k, count(*) FROM S [RANGE 10 SLIDE 20] GROUP BY k", 120),
         ("SELECT k, count(*) FROM S [TUMBLE 30] GROUP BY k", 120),
         ("SELECT k, count(*) FROM S [HOP 30 SLIDE 20] GROUP BY k", 130),
+        ("SELECT k, count(*) FROM S [SESSION 30 PARTITION BY k] GROUP BY k", FOREVER),
         ("SELECT k, count(*) FROM S [UNBOUNDED] GROUP BY k", FOREVER),
         ("SELECT k, count(*) FROM S [PARTITION BY k ROWS 2] GROUP BY k", FOREVER),
         ("SELECT k, count(*) FROM S [ROWS 4 SLIDE 2] GROUP BY k", FOREVER),

@@ -16,6 +16,15 @@ expect.set_options(timeout=1000 * PATIENCE_SECONDS)
 EXPECTED = ("status of 4", "ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING")
 """What a browser says by itself of requests that are refused, or of a server that is gone."""
 
+SAID = """() => {
+    const of = CanvasRenderingContext2D.prototype, { fillText, clearRect } = of;
+    of.clearRect = function (...box) { this.canvas.said = []; clearRect.apply(this, box); };
+    of.fillText = function (text, ...at) {
+        (this.canvas.said ??= []).push(text); fillText.call(this, text, ...at);
+    };
+}"""
+"""Has each chart remember the texts of its last drawing."""
+
 
 @contextmanager
 def a_browser() -> Iterator[Browser]:

@@ -23,7 +23,8 @@ def installed_browser() -> tuple[str | None, str]:
         return None, "no chromium, and MILLPOND_NO_INSTALL forbids to install it"
     if os.geteuid() != 0 or not shutil.which("apt-get"):
         return None, "no chromium, and without root and apt-get it can not be installed"
-    install = ["apt-get", "install", "-y", "--no-install-recommends", "chromium"]
+    wait = f"DPkg::Lock::Timeout={INSTALL_SECONDS}"  # while another process installs it
+    install = ["apt-get", "install", "-y", "-o", wait, "--no-install-recommends", "chromium"]
     for command in (install, ["apt-get", "update"], install):
         try:
             subprocess.run(command, check=False, capture_output=True, timeout=INSTALL_SECONDS)

@@ -283,7 +283,7 @@ def test_the_page_loads_nothing_from_elsewhere() -> None:
         assert "eval(" not in text
         assert "http://" not in text
         assert "https://" not in text
-    assert len(list((static / "vendor").glob("*.LICENSE"))) == 5
+    assert len(list((static / "vendor").glob("*.LICENSE"))) == 6
 
 
 def test_files_within_the_root_are_allowed(server: Running, root: Path) -> None:

@@ -33,7 +33,13 @@ def patient() -> Iterator[Running]:
         yield made
 
 
-NAMES = {"streams": "S", "relations": "R", "queries": "big", "queues": "stream:s"}
+NAMES = {
+    "streams": "S",
+    "relations": "R",
+    "inputs": "S",
+    "queries": "big",
+    "queues": "stream:s",
+}
 KINDS = {"query": "counts", "queue": "op1", "operator": "op1", "scheduler": "scheduler"}
 TEXTS = (
     "SELECT a FROM S",

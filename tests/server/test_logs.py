@@ -15,6 +15,8 @@ from typing import Any
 import httpx
 import pytest
 
+from millpond import Engine
+from millpond.durability import commits
 from millpond.server.logs import JsonLines, TextLines, last_lines
 from tests.patience import PATIENCE_SECONDS, wait_until
 from tests.server.serving import Running, free_port
@@ -38,6 +40,23 @@ def test_a_line_is_text_or_json() -> None:
         "message": "it is so",
         "query": "q",
     }
+
+
+def test_a_slow_step_is_told(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(commits, "SLOW_SECONDS", 0.0)
+    caplog.set_level(logging.INFO, "millpond")
+    with Engine() as engine:
+        engine.execute(SCRIPT + "CREATE QUERY counts AS SELECT a, COUNT(*) AS n FROM S GROUP BY a")
+        engine.push("S", [(1, 7), (2, 7)])
+        engine.run_until_idle()
+    first = next(each for each in caplog.records if "a step of" in each.getMessage())
+    told = json.loads(JsonLines().format(first))
+    assert told["event"] == "slow_step"
+    assert "Aggregate count(*)" in told["message"]
+    assert (told["operator"], told["rows"]) == ("op1", 1)
+    assert told["seconds"] > 0
 
 
 def serve(store: Path, script: Path, port: int) -> subprocess.Popen[str]:

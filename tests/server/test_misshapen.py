@@ -27,7 +27,8 @@ def test_what_is_not_known_or_will_not_do_is_named(server: Running) -> None:
     assert refusal("POST", "/api/execute", {"txt": ""}).startswith('no field "txt"')
     assert refusal("POST", "/api/execute", []) == "the body is no JSON object"
     said = refusal("GET", "/api/queries?limt=3")
-    assert said == 'no parameter "limt"; did you mean "limit"? known: limit, offset'
+    known = "descending, find, limit, offset, sort, state"
+    assert said == f'no parameter "limt"; did you mean "limit"? known: {known}'
     said = refusal("GET", "/api/queries?limit=0")
     assert said == "limit: '0' will not do; it must be 1 or more"
     assert server.http.get("/api/queries/q").status_code == 404
@@ -53,3 +54,21 @@ def test_late_rows_are_answered_as_late_and_times_are_those_of_files(server: Run
     wrong = server.http.post(path, content="at,b\n2026-01-01,1\n", headers=csv)
     assert wrong.json()["error"] == "CSV, line 1: column b is not declared; known: a, at"
     assert server.http.post(path, content="at,a\n", headers=csv).json()["rows"] == 0
+
+
+def test_keys_of_rows_are_those_of_files_and_what_is_not_declared_is_named(server: Running) -> None:
+    server.service.engine.execute(
+        "CREATE STREAM K (at BIGINT, a INT, b INT) TIMESTAMP BY at;"
+        "CREATE QUERY keyed AS SELECT a, b FROM K"
+    )
+    path, lines = "/api/streams/K/tuples", {"content-type": "application/x-ndjson"}
+    body = '{"AT": 1, "b": 2}\n{"at": 2, "A": 3, "b": null}\n[3, 4, 5]\n'
+    assert server.http.post(path, content=body, headers=lines).json()["rows"] == 3
+    server.service.engine.advance("K", 3)
+    server.wait(lambda: server.service.engine.result_count("keyed") == 3)
+    rows = server.service.engine.results("keyed", "rows")
+    assert [(each["a"], each["b"]) for each in rows] == [(None, 2), (3, None), (4, 5)]
+    for wrong in ({"at": 4, "c": 1}, {"at": 4, "a": 1, "c": 2}, {"at": 4, "a": 1, "b": 1, "c": 1}):
+        refused = server.http.post(path, json=[wrong])
+        assert refused.json()["error"] == "K, row 1: column c is not declared; columns: at, a, b"
+    assert "column at" in server.http.post(path, json=[{"a": 1}]).json()["error"]

@@ -102,7 +102,9 @@ def test_a_visit(page: Page, demo: Running) -> None:
     page.fill("#knob-step_rows", "12345")
     page.press("#knob-step_rows", "Enter")
     demo.wait(lambda: demo.service.engine.settings.step_rows == 12345)
-    page.select_option("#plan-query", "busy")
+    page.select_option("#plan-mode", "query")
+    page.fill("#plan-query", "busy")
+    page.press("#plan-query", "Enter")
     expect(page.locator("#progress canvas")).to_be_visible()
 
     # another strategy in the midst of a burst, and its mark

@@ -41,6 +41,24 @@ def test_a_written_plan_makes_the_same_engine(service: Service) -> None:
         assert plan_xml.load(other, text.encode(), replaces=True) == 0  # nothing is left to do
 
 
+def test_what_queries_tolerate_and_streams_keep_is_in_a_plan(service: Service) -> None:
+    service.execute("CREATE STREAM S (t BIGINT, a INT) TIMESTAMP BY t")
+    said = "TOLERATE (SAMPLE AT LEAST 5 PERCENT, CONFIDENCE 99 PERCENT)"
+    service.execute(f"CREATE QUERY q {said} AS SELECT sum(a) AS s FROM S [RANGE 5]")
+    service.execute("ALTER STREAM S KEEP 12.5 PERCENT")
+    text = plan_xml.written(service.engine)
+    with Engine() as engine:
+        other = Service(engine)
+        plan_xml.load(other, text.encode(), replaces=False)
+        assert engine.query_entry("q") == service.engine.query_entry("q")
+        assert engine.catalog.get("S") == service.engine.catalog.get("S")
+        assert plan_xml.load(other, text.encode(), replaces=True) == 0
+        edited = text.replace("AT LEAST 5", "AT LEAST 50").replace("12.5", "80")
+        assert plan_xml.load(other, edited.encode(), replaces=True) == 2
+        assert engine.entities().get("query", "q").get("tolerates").startswith("TOLERATE (SAMPLE")
+        assert engine.entities().get("stream", "S").get("kept_percent") == 80
+
+
 def test_an_edited_plan_changes_what_was_edited(service: Service) -> None:
     service.execute(SCRIPT)
     root = ET.fromstring(plan_xml.written(service.engine).split("\n", 1)[1])
@@ -177,17 +195,25 @@ def test_changed_constraints_are_in_the_plan() -> None:
         engine.execute(
             "CREATE STREAM T (t BIGINT, a INT) TIMESTAMP BY t CONSTRAINT old ORDERED BY (t) "
             "WITHIN 3 ROWS; ALTER STREAM T ADD CONSTRAINT new ORDERED BY (a) WITHIN 7 "
-            "ON VIOLATION COUNT; ALTER STREAM T DROP CONSTRAINT old"
+            "ON VIOLATION COUNT; ALTER STREAM T DROP CONSTRAINT old;"
+            "CREATE STREAM U (x INT, y INT);"
+            "ALTER STREAM T ADD FOREIGN KEY (a) REFERENCES U (y) WITHIN 9 ROWS;"
+            "ALTER STREAM U ADD UNIQUE (y, x) WITHIN 2;"
+            "ALTER STREAM U ADD CLUSTERED BY (x) WITHIN 1"
         )
         text, service = plan_xml.written(engine), Service(other)
         plan_xml.load(service, text.encode(), replaces=False)
-        entries = [each.catalog.get("T") for each in (engine, other)]
-        assert entries[0].constraints == entries[1].constraints  # type: ignore[union-attr]
-        assert len(entries[0].constraints) == 1  # type: ignore[union-attr]
+        for name in ("T", "U"):
+            entries = [each.catalog.get(name) for each in (engine, other)]
+            assert entries[0].constraints == entries[1].constraints  # type: ignore[union-attr]
+            assert len(entries[0].constraints) == 2  # type: ignore[union-attr]
         assert plan_xml.load(service, text.encode(), replaces=True) == 0
         without = re.sub("<alter>.*?</alter>", "", text)
         with pytest.raises(RequestError, match="has other constraints"):
             plan_xml.load(service, without.encode(), replaces=False)
+        two = text.replace("<alter>", "<alter>ADD UNIQUE (a); DROP STREAM T; ALTER STREAM T ")
+        with Engine() as third, pytest.raises(RequestError, match="is not one statement"):
+            plan_xml.load(Service(third), two.encode(), replaces=False)
 
 
 def test_a_changed_delay_is_in_the_plan(service: Service) -> None:

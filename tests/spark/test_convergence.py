@@ -17,7 +17,7 @@ from tests.ways import Way
 
 pytestmark = pytest.mark.spark
 
-TESTS, CASES = 10, 6
+TESTS, CASES = 4, 2
 ON_EXECUTORS_EVERY = 20
 
 

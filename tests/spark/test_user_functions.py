@@ -17,6 +17,10 @@ from millpond.schema import Type
 from millpond.spark.expressions import lower
 from millpond.spark.user_functions import user_function
 from tests.spark.test_two_lowerings import agree
+from tests.test_ordered_aggregates import OWN
+from tests.test_ordered_aggregates import QUERIES as ORDERED
+from tests.test_ordered_aggregates import ROWS as ORDERED_ROWS
+from tests.test_ordered_aggregates import STREAM as ORDERED_STREAM
 from tests.test_user_functions import expected, output
 from tests.user_functions import FUNCTIONS, QUERIES, reciprocal, script
 
@@ -104,3 +108,17 @@ def test_spark_makes_equal_calls_once(spark):
     plan = frame._jdf.queryExecution().executedPlan().toString()
     assert plan.count("ArrowEvalPython") == 1
     assert plan.split("ArrowEvalPython")[1].splitlines()[0].count("called(") == 1
+
+
+def test_aggregates_are_the_same_in_workers(spark):
+    queries = {name: ORDERED[name] for name in ("risen", "paired", "turns")}
+    script = ";".join(f"CREATE QUERY {name} AS {text}" for name, text in queries.items())
+    found = []
+    for settings in ({"driver_rows": 0}, {"driver_rows": 10**9}):
+        with Engine(settings | {"place_by": "rows"}, spark, functions=OWN) as engine:
+            engine.execute(ORDERED_STREAM + script)
+            engine.push("S", ORDERED_ROWS)
+            engine.finish()
+            found.append({name: engine.results(name).to_pylist() for name in queries})
+    assert found[0] == found[1]
+    assert all(len(rows) > 3 for rows in found[0].values())

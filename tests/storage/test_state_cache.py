@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 
 from millpond.storage import state_cache
 from millpond.storage.forms import Keyed
+from millpond.storage.frees import Free, Over
 from millpond.storage.state import StateVersion
 from millpond.storage.state_cache import BucketName, StateCache
 
@@ -149,3 +151,13 @@ def test_what_goes_goes_before_another_bucket_is_read(
 def _made(directory: Path) -> Path:
     directory.mkdir()
     return directory
+
+
+def test_what_is_freed_at_once_leaves_nothing_behind(tmp_path: Path) -> None:
+    cache, version = StateCache(10**9), StateVersion.empty(1)
+    form = replace(FORM, frees=(Free("k0", ((Over(ROWS),),)),))
+    name = BucketName(str(tmp_path), "op", 0)
+    delta = cache.write(name, form, version, rows_of(range(100), 1), "d", 0)
+    assert (delta.rows, delta.freed) == (0, 100)
+    assert cache.bytes < 1_000  # an empty state
+    assert cache.state_at(name, form, version.after({0: delta})).all().num_rows == 0

@@ -4,7 +4,9 @@ The bounds invert a test (Clopper and Pearson 1934; for finite populations Wrigh
 is left out only if what was seen, or anything further out, has at most half the risk under it.
 """
 
+import math
 from collections.abc import Callable
+from statistics import NormalDist
 
 from millpond.approximation.checks import check_risk, require
 from millpond.approximation.intervals.approximate import Approximate, bounded, exactly
@@ -43,9 +45,22 @@ def count_of_hits(hits: int, drawn: int, dropped: int, risk: float) -> Approxima
         return is_rare(hypergeometric_at_least(hits, population, marked, drawn), half)
 
     estimate = min(max(round(hits / drawn * population), hits), hits + dropped)
-    low = first_that_holds(hits, estimate, lambda marked: not is_too_few(marked))
-    high = first_that_holds(estimate + 1, hits + dropped + 1, is_too_many) - 1
+    away, step = _usual_width(hits, drawn, dropped, half)
+    low = first_that_holds(
+        *_around(hits, estimate, lambda marked: not is_too_few(marked), estimate - away, step)
+    )
+    first, last = estimate + 1, hits + dropped + 1
+    high = first_that_holds(*_around(first, last, is_too_many, estimate + away, step)) - 1
     return bounded(hits / drawn * population, certain, Interval(low, high), risk)
+
+
+def _usual_width(hits: int, drawn: int, dropped: int, risk: float) -> tuple[int, int]:
+    """How far bounds are away by the normal approximation, and by how much that may be wrong: from
+    there the search for them begins."""
+    share, population = hits / drawn, drawn + dropped
+    spread = math.sqrt(share * (1 - share) / drawn * dropped * population)
+    away = int(NormalDist().inv_cdf(1 - risk) * spread)
+    return away, max(1, away // 16)
 
 
 def most_missing(drawn: int, dropped: int, risk: float) -> Approximate:
@@ -95,6 +110,27 @@ def count_of_distinct(keys: int, rate: float, dropped_rows: int, risk: float) ->
 def is_rare(tail: float, risk: float) -> bool:
     """Whether a tail is at most the risk, whatever rounding has done to it."""
     return tail * (1 + ROUNDING) <= risk
+
+
+def _around(
+    low: int, high: int, holds: Callable[[int], bool], near: int, step: int
+) -> tuple[int, int, Callable[[int], bool]]:
+    """A shorter range with the first number for which something holds, looked for from ``near``.
+
+    >>> _around(0, 1000, lambda number: number >= 507, near=500, step=5)[:2]
+    (506, 510)
+    """
+    if not low < near < high:
+        return low, high, holds
+    if holds(near):
+        high = near
+        while (below := near - step) > low and holds(below):
+            high, step = below, 2 * step
+        return (low if below <= low else below + 1), high, holds
+    low = near + 1
+    while (above := near + step) < high and not holds(above):
+        low, step = above + 1, 2 * step
+    return low, min(high, above), holds
 
 
 def first_that_holds(low: int, high: int, holds: Callable[[int], bool]) -> int:

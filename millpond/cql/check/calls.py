@@ -1,22 +1,35 @@
 """Rules for function calls, scalar and aggregate."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from sqlglot import exp
 
 from millpond.cql import functions
-from millpond.cql.aggregates import AGGREGATE_ALIASES, AGGREGATES, aggregate_call, fraction
+from millpond.cql.aggregates import (
+    AGGREGATE_ALIASES,
+    AGGREGATES,
+    BY,
+    IN_ORDER,
+    aggregate_call,
+    call_in_order,
+    fraction,
+    separator,
+    user_aggregate,
+)
+from millpond.cql.check.clock import CLOCKS, clock
+from millpond.cql.check.date_formats import formatted
 from millpond.cql.check.moments import rounded_down, width_of
 from millpond.cql.check.operators import arithmetic, case_of
 from millpond.cql.check.row_values import combined
-from millpond.cql.check.scope import NO_CLOCK, no_clock
+from millpond.cql.check.scope import TSTAMP
 from millpond.cql.check.walk import Analyser
 from millpond.cql.coercion import cast, explicit_cast, typed
 from millpond.cql.expressions import AggregateCall, Call, Column, Expression
 from millpond.cql.text.from_clause import TO_STREAM
 from millpond.cql.text.places import StatementError, offset_of
+from millpond.functions.user_function import UserFunction
 from millpond.schema import Type
 from millpond.spelling import nearest
 
@@ -26,15 +39,10 @@ GROUPING = "grouping"
 _WINDOW = "a window stands in FROM: FROM S {} GROUP BY window_start, window_end"
 _WINDOW_COLUMN = "read it from a window in FROM: SELECT window_{} FROM S {}"
 _TUMBLE, _HOP = "[TUMBLE 10 SECONDS]", "[HOP 10 SECONDS SLIDE 2 SECONDS]"
+_SESSION = "[SESSION 10 MINUTES PARTITION BY a]"
 _OVER = "it needs an order: {}() OVER (ORDER BY x)"
 INSTEAD = {
-    "max_by": "read the rows of the largest: SELECT a FROM S WHERE x = (SELECT max(x) FROM S)",
-    "min_by": "read the rows of the smallest: SELECT a FROM S WHERE x = (SELECT min(x) FROM S)",
-    "first": "read the last elements with a window, [ROWS 1], or use min of the time",
-    "last": "read the last elements with a window: [PARTITION BY a ROWS 1]",
     "try_cast": "CAST gives NULL for a string that cannot be read: CAST(s AS INT)",
-    "date_format": "put it together: CAST(year(t) AS STRING) || '-' || …, or CAST(t AS STRING)",
-    "regexp_like": "use LIKE: s LIKE 'a%'",
     "timestampdiff": "subtract: (b - a) / 1e6 is in seconds",
     "tumble": _WINDOW.format(_TUMBLE),
     "tumble_start": _WINDOW_COLUMN.format("start", _TUMBLE),
@@ -42,6 +50,9 @@ INSTEAD = {
     "hop": _WINDOW.format(_HOP),
     "hop_start": _WINDOW_COLUMN.format("start", _HOP),
     "hop_end": _WINDOW_COLUMN.format("end", _HOP),
+    "session": _WINDOW.format(_SESSION),
+    "session_start": _WINDOW_COLUMN.format("start", _SESSION),
+    "session_end": _WINDOW_COLUMN.format("end", _SESSION),
     **{name: _OVER.format(name.upper()) for name in ("row_number", "rank", "dense_rank")},
     "date_bin": "use a width: date_trunc('10 seconds', t)",
 }
@@ -51,21 +62,32 @@ AGGREGATE_BASE = 1_000_000
 """Aggregates stand in an expression as columns from this position on, until grouping is done."""
 
 
-def is_aggregate(node: exp.Anonymous) -> bool:
-    """Whether a call names an aggregate function."""
-    return node.name.lower() in AGGREGATES or node.name.lower() in AGGREGATE_ALIASES
+def is_aggregate(node: exp.Anonymous, own: Mapping[str, UserFunction]) -> bool:
+    """Whether a call names an aggregate function, maybe one of the user's own functions."""
+    name = node.name.lower()
+    known = own.get(name)
+    is_own = known is not None and known.is_aggregate
+    return name in AGGREGATES or name in AGGREGATE_ALIASES or is_own
+
+
+def is_in_order(node: exp.Anonymous, own: Mapping[str, UserFunction]) -> bool:
+    """Whether a call names an aggregate function that goes by the order in which rows came."""
+    name = AGGREGATE_ALIASES.get(node.name.lower(), node.name.lower())
+    return name in IN_ORDER or (is_aggregate(node, own) and name not in AGGREGATES)
 
 
 def function(analyser: Analyser, node: exp.Anonymous) -> Expression:
     """A call of any function."""
     name = node.name.lower()
-    if is_aggregate(node):
+    if is_aggregate(node, analyser.scope.functions):
         return _aggregate(analyser, name, node)
     for argument in node.expressions:
         if isinstance(argument, exp.Distinct):
             raise StatementError(f"{name} does not take DISTINCT", argument)
     if name in _REWRITES:
         return _REWRITES[name](analyser, node)
+    if name.upper() in CLOCKS and not node.expressions and name not in analyser.scope.functions:
+        return clock(analyser, name, offset_of(node))
     if name == "date_trunc" and _has_width(node):
         return _rounded_down(analyser, node)
     own = analyser.scope.functions.get(name)
@@ -84,8 +106,6 @@ def _checked(
     """The function that a call names, if it can be called so."""
     if written.upper() in TO_STREAM:
         raise StatementError(f"{written} stands around a query, or after SELECT", node)
-    if written.upper() in NO_CLOCK:
-        raise no_clock(written, offset_of(node))
     if written.upper() in ("ALL", "ANY", "SOME", "EXISTS"):
         raise StatementError(f"{written.upper()} is followed by a subquery in parentheses", node)
     if known is None and written in INSTEAD:
@@ -145,6 +165,23 @@ def _rounded_down(analyser: Analyser, node: exp.Anonymous) -> Expression:
     return rounded_down(cast(found, Type.TIMESTAMP), width_of(width.this, offset_of(width)))
 
 
+def _formatted(analyser: Analyser, node: exp.Anonymous) -> Expression:
+    moment, pattern = _exactly(node, 2)
+    found = analyser.expression(moment)
+    if found.type not in (Type.TIMESTAMP, Type.DATE, Type.NULL):
+        raise StatementError(f"date_format needs a TIMESTAMP or DATE, not {found.type}", moment)
+    if not isinstance(pattern, exp.Literal) or not pattern.is_string:
+        raise StatementError("the pattern of date_format is written out: 'yyyy-MM-dd'", pattern)
+    return formatted(cast(found, Type.TIMESTAMP), str(pattern.this), offset_of(pattern))
+
+
+def _time_of_element(analyser: Analyser, node: exp.Anonymous) -> Expression:
+    (source,) = _exactly(node, 1)
+    if not isinstance(source, exp.Column) or source.table:
+        raise StatementError("tstamp takes the name of a stream in FROM: tstamp(S)", node)
+    return analyser.scope.resolve(source.name, TSTAMP, offset_of(source))
+
+
 def _grouping(analyser: Analyser, node: exp.Anonymous) -> Expression:
     if analyser.aggregates is None or analyser.inside_aggregate or not node.expressions:
         raise StatementError(
@@ -159,6 +196,8 @@ _REWRITES: dict[str, Callable[[Analyser, exp.Anonymous], Expression]] = {
     "if": _if,
     "to_date": _to_moment,
     "to_timestamp": _to_moment,
+    "date_format": _formatted,
+    "tstamp": _time_of_element,
 }
 
 
@@ -179,9 +218,9 @@ def _aggregate(analyser: Analyser, written: str, node: exp.Anonymous) -> Express
 def _filtered(analyser: Analyser, node: exp.Filter) -> Expression:
     """aggregate(x) FILTER (WHERE c) is the aggregate of those x for which c is true."""
     call = node.this
-    if not isinstance(call, exp.Anonymous) or not is_aggregate(call):
+    if not isinstance(call, exp.Anonymous) or not is_aggregate(call, analyser.scope.functions):
         raise StatementError("FILTER stands behind an aggregate function", node)
-    inner = replace(analyser, inside_aggregate=True, subquery=None, clause="FILTER", offsets={})
+    inner = _inside(analyser, "FILTER")
     inner.predicate(node.expression)
     wanted = call.copy()
     first = wanted.expressions[0] if wanted.expressions else exp.Null()
@@ -189,12 +228,24 @@ def _filtered(analyser: Analyser, node: exp.Filter) -> Expression:
     operands = wanted.expressions if distinct is None else distinct
     if not operands:
         return function(analyser, call)
-    value = exp.true() if _counts_rows(call) else operands[0].copy()
+    place = 1 if _goes_by_another(call) and len(operands) == 2 else 0
+    value = exp.true() if _counts_rows(call) else operands[place].copy()
     branch = exp.If(this=node.expression.copy(), true=value)
-    operands[0] = exp.Case(ifs=[branch]).update_positions(call)
+    operands[place] = exp.Case(ifs=[branch]).update_positions(call)
     arguments = operands if distinct is None else [exp.Distinct(expressions=operands)]
     wanted.set("expressions", arguments)
     return function(analyser, wanted)
+
+
+def _inside(analyser: Analyser, clause: str) -> Analyser:
+    """The analyser of what stands inside an aggregate function, or behind it."""
+    plain = replace(analyser, subquery=None, clock=None, offsets={})
+    return replace(plain, inside_aggregate=True, clause=clause)
+
+
+def _goes_by_another(node: exp.Anonymous) -> bool:
+    """Whether a call is max_by or min_by: rows whose second argument is NULL do not count."""
+    return AGGREGATE_ALIASES.get(node.name.lower(), node.name.lower()) in BY
 
 
 def _counts_rows(node: exp.Anonymous) -> bool:
@@ -211,22 +262,47 @@ def _aggregate_of(analyser: Analyser, written: str, node: exp.Anonymous) -> Aggr
         return AggregateCall("count", None, Type.BIGINT)
     distinct = bool(arguments) and isinstance(arguments[0], exp.Distinct)
     operands = [*arguments[0].expressions, *arguments[1:]] if distinct else arguments
+    inner = _inside(analyser, "an aggregate function")
+    if is_in_order(node, analyser.scope.functions):
+        if distinct:
+            raise StatementError(f"{written} does not take DISTINCT", node)
+        return _in_order(inner, name, operands, node)
     wanted, parameter = 1, 0.5 if written == "median" else None
     if written == "percentile" and len(operands) == 2:
         wanted = 2
         parameter = fraction(analyser.expression(operands[1]), offset_of(operands[1]))
     combines = name == "count" and distinct and len(operands) > 1
     if not combines and (len(operands) != wanted or (name == "percentile" and parameter is None)):
-        form = "percentile(x, fraction)" if written == "percentile" else f"{written}(x)"
+        form = AGGREGATES[name].called if written == name else f"{written}(x)"
         raise StatementError(f"{written} is called as {form}", node)
-    inner = replace(
-        analyser, inside_aggregate=True, subquery=None, clause="an aggregate function", offsets={}
-    )
     if combines:
         values = [typed(inner.expression(operand)) for operand in operands]
         return aggregate_call(name, combined(values), distinct, None, offset_of(operands[0]))
     value = inner.expression(operands[0])
     return aggregate_call(name, value, distinct, parameter, offset_of(operands[0]))
+
+
+def _in_order(
+    inner: Analyser, name: str, operands: list[exp.Expr], node: exp.Anonymous
+) -> AggregateCall:
+    """An aggregate that goes by the order in which rows came, if others do not tell them apart."""
+    own, arrival = inner.scope.functions.get(name), inner.scope.arrival
+    if own is not None:
+        _checked(functions.of_user(own), name, node, inner)
+        values = [inner.expression(operand) for operand in operands]
+        made = functions.user_call(own, values, list(map(offset_of, operands)))
+        return replace(user_aggregate(own, made.arguments, arrival), offset=offset_of(node))
+    if len(operands) != (1 if name in ("first", "last") else 2) or _is_star(operands[0]):
+        raise StatementError(f"{node.name.lower()} is called as {AGGREGATES[name].called}", node)
+    offset = offset_of(operands[0])
+    values, between = [inner.expression(each) for each in operands], None
+    if name == "string_agg":
+        between = separator(values.pop(), offset_of(operands[1]))
+    return call_in_order(name, values, between, arrival, offset)
+
+
+def _is_star(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Star)
 
 
 RULES: dict[type[exp.Expr], Callable[[Analyser, Any], Expression]] = {

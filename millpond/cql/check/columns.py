@@ -1,5 +1,6 @@
 """Columns of what is declared, by their names."""
 
+from millpond.catalog import MISSED_BY, VIOLATES
 from millpond.cql.text.places import StatementError
 from millpond.cql.text.syntax import Name
 from millpond.schema import Schema
@@ -14,3 +15,14 @@ def position_of(name: Name, schema: Schema) -> int:
             f'no column "{name.text}"{suggestion(name.text, schema.names)}', name.offset
         )
     return position
+
+
+def refuse_columns_aside(stream: str, schema: Schema, offset: int) -> None:
+    """Refuses a stream whose tuples could not be told from what is said of those put aside."""
+    taken = [each.name for each in schema.fields if each.name.lower() in (VIOLATES, MISSED_BY)]
+    if taken:
+        raise StatementError(
+            f'stream {stream} has a column "{taken[0]}", which tuples have behind their own that '
+            "break a constraint or contradict a punctuation; call the column otherwise",
+            offset,
+        )

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from millpond.cql.algebra import Filter
 from millpond.cql.expressions import (
-    Call,
     Exists,
     Expression,
     InSubquery,
@@ -18,10 +17,9 @@ from millpond.cql.expressions import (
 )
 from millpond.cql.node import Node, inputs_first
 
-ONLY_EQUALITIES = (
-    "a column of the enclosing query can only be used in a subquery's WHERE, as "
-    "`expression = column` joined by AND; for other comparisons join: "
-    "FROM S LEFT SEMI JOIN R ON R.k > S.a"
+ONLY_IN_WHERE = (
+    "a column of the enclosing query can only be used in a subquery's WHERE: "
+    "(SELECT max(x) FROM R WHERE R.k > S.a)"
 )
 NOT_IN_SET_OPERATIONS = (
     "a column of the enclosing query cannot be used inside UNION, EXCEPT or INTERSECT"
@@ -36,23 +34,6 @@ NOT_IN_RANKED = "a column of the enclosing query cannot be used in a SELECT with
 def is_correlated(expression: Expression) -> bool:
     """Whether the expression names a column of the enclosing query."""
     return any(isinstance(part, OuterColumn) for part in walk(expression))
-
-
-def is_correlating_equality(expression: Expression) -> bool:
-    """Whether the expression is `inner = outer column`, either way round."""
-    if not isinstance(expression, Call) or expression.function != "=":
-        return False
-    left, right = expression.arguments
-    return (_is_outer(left) and not is_correlated(right)) or (
-        _is_outer(right) and not is_correlated(left)
-    )
-
-
-def _is_outer(expression: Expression) -> bool:
-    """An outer column, perhaps cast to the type it is compared in."""
-    if isinstance(expression, Call) and expression.function == "cast":
-        return isinstance(expression.arguments[0], OuterColumn)
-    return isinstance(expression, OuterColumn)
 
 
 def map_subqueries(

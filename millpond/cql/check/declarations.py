@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from millpond.catalog import Catalog, Connector, RelationEntry, StreamEntry
+from millpond.catalog import Catalog, Connector, RelationEntry, StreamEntry, goes_by_the_clock
 from millpond.cql.check.columns import position_of
 from millpond.cql.check.constraints import constraint_of
+from millpond.cql.check.punctuations import carrying_column
 from millpond.cql.coercion import named_type, with_article
 from millpond.cql.text.durations import ticks
 from millpond.cql.text.places import StatementError
@@ -26,10 +27,13 @@ CHANGE_COLUMNS = ("ts", "op")
 
 def stream_entry(syntax: CreateStreamStatement, catalog: Catalog) -> StreamEntry:
     """The declared stream."""
-    schema, delay = _schema(syntax.columns), 0
+    schema, delay, idle = _schema(syntax.columns), 0, 0
+    has_time = syntax.timestamp_by is not None
     if syntax.delay is not None:
-        has_time = syntax.timestamp_by is not None
         delay = delay_ticks(syntax.delay, has_time, catalog.tick_microseconds)
+    if syntax.idle_after is not None:
+        column = None if syntax.timestamp_by is None else _time_column(syntax.timestamp_by, schema)
+        idle = idle_microseconds(syntax.idle_after, schema, column, catalog.tick_microseconds)
     policy, source = syntax.on_bad_row, connector(syntax.source, syntax.options)
     if policy is not None and source.name == "push":
         raise StatementError(
@@ -44,9 +48,21 @@ def stream_entry(syntax: CreateStreamStatement, catalog: Catalog) -> StreamEntry
         source,
         skips_bad_rows=policy is not None and policy.skips,
         dead_letters=None if policy is None or policy.sink is None else connector(policy.sink),
+        idle_microseconds=idle,
     )
+    if syntax.punctuated is not None:
+        entry = replace(
+            entry,
+            punctuation_column=carrying_column(syntax.punctuated, schema, syntax.name),
+            punctuations_violated=syntax.punctuated.on_violation,
+        )
     for clause in syntax.constraints:
-        added = constraint_of(clause, entry, catalog.tick_microseconds)
+        if clause.is_measured:
+            raise StatementError(
+                "AS MEASURED is for ALTER STREAM … ADD: nothing was seen of a stream that is new",
+                clause.offset,
+            )
+        added = constraint_of(clause, entry, catalog)
         entry = replace(entry, constraints=(*entry.constraints, added))
     return entry
 
@@ -63,7 +79,9 @@ def relation_entry(syntax: CreateRelationStatement) -> RelationEntry:
     rest = [option for option in syntax.options if option.key not in ("changes", "static")]
     source = connector(syntax.source, rest)
     key = _key(syntax, schema)
-    return RelationEntry(syntax.name.text, schema, key, source, has_changes, is_static)
+    said = [column.on_conflict for column in syntax.columns if column.is_key]
+    policy = (said or [syntax.on_conflict])[0] if key else "ignore"
+    return RelationEntry(syntax.name.text, schema, key, source, has_changes, is_static, policy)
 
 
 def _data_columns(columns: Sequence[ColumnDefinition]) -> tuple[ColumnDefinition, ...]:
@@ -132,6 +150,34 @@ def delay_ticks(delay: Duration, has_time: bool, tick_microseconds: int) -> int:
     length = ticks(delay.number, unit, tick_microseconds, delay.offset)
     if length < 0:
         raise StatementError("DELAY cannot be negative", delay.offset)
+    return length
+
+
+def idle_microseconds(
+    silence: Duration, schema: Schema, time_column: int | None, tick_microseconds: int
+) -> int:
+    """How long a stream may be silent before its time goes on without it; 0: for ever."""
+    if time_column is None:
+        raise StatementError(
+            "IDLE AFTER needs TIMESTAMP BY: the time of arrival goes on by itself", silence.offset
+        )
+    if not goes_by_the_clock(schema, time_column, tick_microseconds):
+        raise StatementError(
+            f'"{schema[time_column].name}" counts ticks, and a tick is a microsecond: say how long '
+            "one is (SET tick = '1 second' before the first stream), or have the time in a "
+            "TIMESTAMP",
+            silence.offset,
+        )
+    if silence.unit is None and float(silence.number):
+        raise StatementError(
+            "IDLE AFTER is a time by the wall clock and needs a unit, such as 5 SECONDS",
+            silence.offset,
+        )
+    length = (
+        0 if silence.unit is None else ticks(silence.number, silence.unit.text, 1, silence.offset)
+    )
+    if length < 0:
+        raise StatementError("IDLE AFTER cannot be negative", silence.offset)
     return length
 
 

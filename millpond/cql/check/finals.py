@@ -13,9 +13,12 @@ from millpond.cql.algebra import (
     Filter,
     HopWindow,
     Join,
+    Over,
     Project,
     Rank,
+    SessionWindow,
     SetOperation,
+    TimeFilter,
     WithTime,
 )
 from millpond.cql.expressions import Call, Column, Expression
@@ -28,9 +31,9 @@ from millpond.schema import Type
 def window_ends(node: Node) -> frozenset[int]:
     """The columns that tell when a window ends by whose end the row has gone."""
     match node:
-        case HopWindow():
+        case HopWindow() | SessionWindow():
             return frozenset({len(node.schema) - 1})
-        case Filter() | Distinct() | Rank():
+        case Filter() | TimeFilter() | Distinct() | Rank() | Over():
             return window_ends(node.input)
         case Project():
             return _carried(node.expressions, window_ends(node.input))
@@ -67,8 +70,8 @@ def with_end(plan: Project, offset: int | None) -> Project:
         )
     if not ends:
         raise StatementError(
-            "EMIT FINAL waits for the end of a window: read a stream by [TUMBLE …] or [HOP …] and, "
-            "if there is a GROUP BY, have window_start and window_end in it",
+            "EMIT FINAL waits for the end of a window: read a stream by [TUMBLE …], [HOP …] or "
+            "[SESSION …] and, if there is a GROUP BY, have window_start and window_end in it",
             offset,
         )
     if len({end.type for end in ends}) > 1:
@@ -79,8 +82,8 @@ def with_end(plan: Project, offset: int | None) -> Project:
 
 def _has_end_before_ranks(plan: Node) -> bool:
     """Whether rows are ranked that could tell when their window ends, but do not."""
-    is_ranked = isinstance(plan, Rank)
-    while isinstance(plan, Rank):
+    is_ranked = isinstance(plan, Rank | Over)
+    while isinstance(plan, Rank | Over):
         plan = plan.input
     return is_ranked and isinstance(plan, Project) and bool(window_ends(plan.input))
 

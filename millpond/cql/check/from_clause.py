@@ -10,7 +10,8 @@ from sqlglot import exp
 from millpond.catalog import Catalog, QueryEntry, RelationEntry, StreamEntry, ViewEntry
 from millpond.cql.algebra import Istream, Join, Project, RelationScan, StreamScan, WithTime
 from millpond.cql.check.expressions import analyser
-from millpond.cql.check.scope import Scope, ScopeColumn, beside, scope_of, with_merged
+from millpond.cql.check.hops import tick_of
+from millpond.cql.check.scope import TSTAMP, Scope, ScopeColumn, beside, scope_of, with_merged
 from millpond.cql.check.taking_back import takes_back_rows
 from millpond.cql.check.walk import connect
 from millpond.cql.check.windows import windowed
@@ -76,6 +77,8 @@ class FromAnalyser:
     text: StatementText
     named: Mapping[str, AnalysedQuery]
     with_arrival: bool = False
+    timed: frozenset[str] = frozenset()
+    """The names, in lower case, of the streams of whose elements the times are asked for."""
 
     def relation(self, node: exp.Expr) -> FromRelation:
         """What one item of FROM, or a join of items, makes."""
@@ -105,12 +108,15 @@ class FromAnalyser:
     def _windowed(
         self, stream: Node, item: FromItem, scope: Scope, name: str | None
     ) -> FromRelation:
-        width = len(stream.schema)
-        marked = WithTime(stream, is_numbered=True) if self.with_arrival else stream
+        is_timed = name is not None and name.lower() in self.timed
+        timed = WithTime(stream, tick_of(stream, self.catalog)) if is_timed else stream
+        width = len(timed.schema)
+        marked = WithTime(timed, is_numbered=True) if self.with_arrival else timed
         relation = windowed(marked, item, scope, self.catalog, self.text)
         columns = tuple(Column(i, f.type, f.name) for i, f in enumerate(relation.schema.fields))
         bounds = (ScopeColumn(name, c.name, c) for c in columns[len(marked.schema) :])
-        known = replace(scope, columns=(*scope.columns, *bounds))
+        times = (ScopeColumn(name, TSTAMP, c, False) for c in columns[len(stream.schema) : width])
+        known = replace(scope, columns=(*scope.columns, *times, *bounds))
         arrival = columns[width : len(marked.schema)]
         return FromRelation(relation, known, True, arrival, self._silent(item))
 

@@ -15,7 +15,7 @@ MOST_WINDOWS = 1_000
 def hopping(stream: Node, window: Window, catalog: Catalog) -> HopWindow:
     """The relation that TUMBLE or HOP makes of a stream."""
     if window.args.get("time"):
-        _check_time(stream, window, catalog)
+        check_time(stream, window, catalog)
     is_hop = window.args["kind"] == "HOP"
     if is_hop != (window.args.get("slide") is not None):
         raise StatementError(
@@ -24,11 +24,11 @@ def hopping(stream: Node, window: Window, catalog: Catalog) -> HopWindow:
             else "TUMBLE has no SLIDE; write [HOP 10 SECONDS SLIDE 2 SECONDS]",
             window,
         )
-    length = _length(window, "length", catalog)
-    slide = _length(window, "slide", catalog) if is_hop else length
+    length = length_of(window, "length", catalog)
+    slide = length_of(window, "slide", catalog) if is_hop else length
     offset = window.args.get("offset")
     offset_ticks = 0 if offset is None else ticks_of(offset, catalog.tick_microseconds) % slide
-    made = HopWindow(stream, length, slide, offset_ticks, _tick(stream, catalog))
+    made = HopWindow(stream, length, slide, offset_ticks, tick_of(stream, catalog))
     if made.at_once > MOST_WINDOWS:
         raise StatementError(
             f"each element would be in {made.at_once:,} windows at once, and {MOST_WINDOWS:,} are "
@@ -38,14 +38,15 @@ def hopping(stream: Node, window: Window, catalog: Catalog) -> HopWindow:
     return made
 
 
-def _length(window: Window, part: str, catalog: Catalog) -> int:
+def length_of(window: Window, part: str, catalog: Catalog) -> int:
+    """A length of a window in ticks, which must be above zero."""
     found = ticks_of(window.args[part], catalog.tick_microseconds)
     if found <= 0:
         raise StatementError(f"the {part} of a window must be above zero", window.args[part])
     return found
 
 
-def _tick(stream: Node, catalog: Catalog) -> int | None:
+def tick_of(stream: Node, catalog: Catalog) -> int | None:
     """The length of a tick, or None if the time of a stream below counts ticks."""
     columns = [_time_column(entry) for entry in _streams(stream, catalog)]
     in_ticks = any(column is not None and column.type is not Type.TIMESTAMP for column in columns)
@@ -63,7 +64,7 @@ def _time_column(entry: StreamEntry) -> Field | None:
     return None if entry.timestamp_column is None else entry.schema[entry.timestamp_column]
 
 
-def _check_time(stream: Node, window: Window, catalog: Catalog) -> None:
+def check_time(stream: Node, window: Window, catalog: Catalog) -> None:
     """Refuses a DESCRIPTOR of anything but the time of a stream."""
     names = window.args["time"]
     while isinstance(stream, (Filter, Sample, WithTime)):

@@ -7,6 +7,7 @@ from typing import Any
 from sqlglot import exp
 
 from millpond.cql import functions
+from millpond.cql.check.clock import clock, names_clock
 from millpond.cql.check.moments import MOMENTS, of_moments
 from millpond.cql.check.walk import Analyser, connect, flatten, negation
 from millpond.cql.coercion import (
@@ -74,6 +75,8 @@ def _column(analyser: Analyser, node: exp.Column) -> Expression:
         return _star(analyser, node)
     if node.args.get("db") or not isinstance(node.this, exp.Identifier):
         raise StatementError("a column is written as name or source.name", offset)
+    if names_clock(node, analyser.scope):
+        return clock(analyser, node.name, offset)
     found = analyser.scope.resolve(node.table or None, node.name, offset)
     if isinstance(found, Column):
         analyser.offsets.setdefault(found.position, offset)

@@ -7,31 +7,34 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from millpond.catalog import Catalog
+from millpond.catalog import Catalog, RelationEntry
 from millpond.cql.algebra import (
     Distinct,
     Dstream,
-    Filter,
     Istream,
     Join,
     Project,
     Rstream,
     SetOperation,
 )
+from millpond.cql.check.clock import clock_of, selected
 from millpond.cql.check.correlation import (
     NOT_IN_RANKED,
     NOT_IN_SET_OPERATIONS,
     NOT_IN_SEVERAL_SETS,
-    ONLY_EQUALITIES,
-    is_correlated,
-    is_correlating_equality,
+    ONLY_IN_WHERE,
 )
 from millpond.cql.check.expressions import analyser
 from millpond.cql.check.finals import final, with_end
 from millpond.cql.check.from_clause import AnalysedQuery, FromAnalyser, renamed_columns
 from millpond.cql.check.ranks import check_order
 from millpond.cql.check.scope import Scope
-from millpond.cql.check.select_list import SelectAnalyser, is_grouped_select, is_ranked_select
+from millpond.cql.check.select_list import (
+    SelectAnalyser,
+    goes_by_arrival,
+    is_grouped_select,
+    is_ranked_select,
+)
 from millpond.cql.check.taking_back import taken_back
 from millpond.cql.check.walk import connect, flatten, refuse
 from millpond.cql.coercion import cast, common_type, with_article
@@ -182,7 +185,8 @@ class QueryAnalyser:
     def _select(self, node: exp.Select, outer: Scope | None, refusal: str) -> AnalysedQuery:
         _check_select(node)
         check_order(node)
-        is_ranked = is_ranked_select(node)
+        is_ranked, own = is_ranked_select(node), self.catalog.functions
+        is_grouped = is_grouped_select(node, own)
         sources = FromAnalyser(
             self.catalog,
             self.query,
@@ -191,14 +195,23 @@ class QueryAnalyser:
             self.views,
             self.text,
             self.named,
-            is_ranked and not is_grouped_select(node),
+            goes_by_arrival(node, own) if is_grouped else is_ranked,
+            _timed(node),
         )
         found = sources.relation(node.args["from_"].this)
-        scope = replace(found.scope, outer=outer, outer_refusal=ONLY_EQUALITIES)
+        scope = replace(
+            found.scope,
+            outer=outer,
+            outer_refusal=ONLY_IN_WHERE,
+            arrival=found.arrival,
+            key_of=self._key_of,
+        )
         refusal = NOT_IN_SEVERAL_SETS if _has_several_sets(node) else refusal
         refusal = NOT_IN_RANKED if is_ranked else refusal
         plan = self._where(node, found.plan, replace(scope, outer_refusal=refusal))
-        select = SelectAnalyser(node, scope, self.subquery, self.text, found.arrival)
+        arrival = () if is_grouped else found.arrival
+        time = clock_of(found.plan, self.catalog)
+        select = SelectAnalyser(node, scope, self.subquery, self.text, time, arrival)
         plan = select.project(plan)
         emitted = node.args.get("final")
         if emitted is not None:
@@ -208,7 +221,7 @@ class QueryAnalyser:
             plan = Distinct(plan)
         if emitted is not None:
             plan = final(plan, self.catalog.tick_microseconds)
-        is_relation = is_grouped_select(node) or is_ranked
+        is_relation = is_grouped or is_ranked
         made = AnalysedQuery(plan, is_relation, found.names_stream, found.silent)
         if is_relation or isinstance(plan, Distinct) or isinstance(found.plan, Join):
             self._as_relation(made)
@@ -216,18 +229,28 @@ class QueryAnalyser:
         word = node.args.get("hint")
         return made if word is None else _to_stream(made, word)
 
+    def _key_of(self, name: str) -> tuple[int, ...]:
+        """The key of a relation that no two rows share."""
+        entry = self.catalog.get(name)
+        is_unique = isinstance(entry, RelationEntry) and entry.checks_key
+        return entry.key if isinstance(entry, RelationEntry) and is_unique else ()
+
     def _where(self, node: exp.Select, plan: Node, scope: Scope) -> Node:
         where = node.args.get("where")
         if where is None:
             return plan
-        rules = analyser(scope, "WHERE", self.subquery)
-        parts = []
-        for part in flatten(where.this, exp.And):
-            condition = rules.predicate(part)
-            if is_correlated(condition) and not is_correlating_equality(condition):
-                raise StatementError(ONLY_EQUALITIES, part)
-            parts.append(condition)
-        return Filter(plan, connect("and", parts), self.text.written("WHERE", where.this))
+        time = clock_of(plan, self.catalog)
+        rules = analyser(scope, "WHERE", self.subquery, clock=time)
+        parts = [rules.predicate(part) for part in flatten(where.this, exp.And)]
+        written = self.text.written("WHERE", where.this)
+        return selected(plan, connect("and", parts), written, time)
+
+
+def _timed(node: exp.Select) -> frozenset[str]:
+    """The sources of which tstamp asks the time, in lower case."""
+    calls = (call for call in node.find_all(exp.Anonymous) if call.name.lower() == "tstamp")
+    names = (each.name.lower() for call in calls for each in call.expressions)
+    return frozenset(names)
 
 
 def _has_several_sets(node: exp.Select) -> bool:

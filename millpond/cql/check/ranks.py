@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from millpond.cql.algebra import Project, Rank
+from millpond.cql.algebra import Over, Project, Rank
 from millpond.cql.check.items import Item
+from millpond.cql.check.over import over_call, valued
 from millpond.cql.expressions import Column, SortKey
 from millpond.cql.node import Node
 from millpond.cql.text.places import StatementError
@@ -40,18 +41,23 @@ class Ranks:
         return [item.body for item in self.items if isinstance(item.body, Ranking)]
 
     def wanted(self, named: Callable[[exp.Expr, Sequence[Item]], Item]) -> list[Item]:
-        """What ranks are divided and ordered by, in order; ``named`` finds what a name means."""
-        nodes: list[exp.Expr] = []
+        """What ranks are divided and ordered by, and what other functions are of, in order;
+        ``named`` finds what a name behind BY means."""
+        found: list[Item] = []
         for ranking in self._rankings:
-            nodes += (*ranking.args["partition"], *_expressions(ranking.args["order"]))
+            nodes = [*ranking.args["partition"], *(key.this for key in ranking.sorts)]
+            found += [self._by(node, named) for node in nodes]
+            found += [Item("argument", node) for node in valued(ranking)]
         order = self.select.args.get("order")
-        nodes += [] if order is None else _expressions(order)
-        found = [named(node, self.items) for node in nodes]
-        for node, item in zip(nodes, found, strict=True):
-            if isinstance(item.body, Ranking):
-                message = "the order goes by a rank: have it as a column of a subquery in FROM"
-                raise StatementError(message, node)
-        return found
+        nodes = [] if order is None else _expressions(order)
+        return found + [self._by(node, named) for node in nodes]
+
+    def _by(self, node: exp.Expr, named: Callable[[exp.Expr, Sequence[Item]], Item]) -> Item:
+        item = named(node, self.items)
+        if isinstance(item.body, Ranking):
+            message = "the order goes by a rank: have it as a column of a subquery in FROM"
+            raise StatementError(message, node)
+        return item
 
     def over(self, computed: Project, names: tuple[str, ...]) -> Project:
         """The rows that were computed with their ranks, the first of them, under these names."""
@@ -60,8 +66,12 @@ class Ranks:
         ranked: Node = plan
         for ranking in self._rankings:
             partition = tuple(_column(base, next(at)) for _ in ranking.args["partition"])
-            order = _keys(base, at, ranking.args["order"])
-            ranked = Rank(ranked, partition, order, ranking.args["kind"])
+            order = tuple(_key(base, next(at), key) for key in ranking.sorts)
+            if ranking.is_rank:
+                ranked = Rank(ranked, partition, order, ranking.args["kind"])
+            else:
+                argument = _column(base, next(at)) if valued(ranking) else None
+                ranked = Over(ranked, partition, order, over_call(ranking, argument, order))
         limit = self.select.args.get("limit")
         if limit is not None:
             order = _keys(base, at, self.select.args["order"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from millpond.cql.expressions import Column, Expression, OuterColumn, with_children
@@ -12,7 +12,8 @@ from millpond.functions.user_function import UserFunction
 from millpond.schema import Schema
 from millpond.spelling import suggestion
 
-NO_CLOCK = ("CURRENT_TIMESTAMP", "CURRENT_DATE", "CURRENT_TIME", "LOCALTIMESTAMP", "NOW")
+TSTAMP = "tstamp()"
+"""The name, which nobody can write, of the column that has the times of a stream's elements."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,10 @@ class Scope:
     outer: Scope | None = None
     outer_refusal: str = field(default="", compare=False)
     functions: Mapping[str, UserFunction] = field(default_factory=dict, compare=False)
+    arrival: tuple[Column, ...] = ()
+    """When and as which elements of a stream rows came, where that is known."""
+    key_of: Callable[[str], tuple[int, ...]] = field(default=lambda _: (), compare=False)
+    """The positions of the key of a relation, by its name."""
 
     @property
     def sources(self) -> list[str]:
@@ -70,6 +75,10 @@ class Scope:
             )
         raise self._unknown(source, name, offset)
 
+    def knows(self, name: str) -> bool:
+        """Whether a bare name means a column, here or in a query around."""
+        return bool(self.plain(name)) or (self.outer is not None and self.outer.knows(name))
+
     def is_known_further_out(self, source: str | None, name: str) -> bool:
         """Whether a query around this one has such a column."""
         around = self.outer
@@ -90,13 +99,16 @@ class Scope:
             return [column for column in self.columns if column.plain]
         if source.lower() not in [known.lower() for known in self.sources]:
             raise self._unknown_source(source, offset)
-        return [c for c in self.columns if c.source and c.source.lower() == source.lower()]
+        own = [c for c in self.columns if c.source and c.source.lower() == source.lower()]
+        return [column for column in own if column.name != TSTAMP]
 
     def _unknown(self, source: str | None, name: str, offset: int | None) -> StatementError:
         if source is not None and source.lower() not in [s.lower() for s in self.sources]:
             return self._unknown_source(source, offset)
-        if source is None and name.upper() in NO_CLOCK:
-            return no_clock(name, offset)
+        if name == TSTAMP:
+            return StatementError(
+                f'"{source}" is a relation, whose rows have no time; tstamp takes a stream', offset
+            )
         names = [c.name for c in self.columns if source is None or c.answers(source, c.name)]
         of = f' in "{source}"' if source else ""
         return StatementError(f'no column "{name}"{of}{suggestion(name, names)}', offset)
@@ -105,15 +117,6 @@ class Scope:
         return StatementError(
             f'no source "{source}" in FROM{suggestion(source, self.sources)}', offset
         )
-
-
-def no_clock(name: str, offset: int | None) -> StatementError:
-    """The error for the clock functions of SQL."""
-    return StatementError(
-        f"{name.upper()} is not supported: a query's time is the timestamp of its tuples; "
-        "use that column",
-        offset,
-    )
 
 
 def _outward(column: ScopeColumn, offset: int | None) -> OuterColumn:

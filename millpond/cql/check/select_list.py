@@ -6,28 +6,37 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from millpond.cql.algebra import Filter, Project, SetOperation
-from millpond.cql.check.expressions import analyser, has_aggregate
+from millpond.cql.algebra import Project, SetOperation
+from millpond.cql.check.clock import names_clock, selected
+from millpond.cql.check.expressions import analyser, has_aggregate, has_aggregate_in_order
 from millpond.cql.check.grouping import Grouping
 from millpond.cql.check.items import Item
 from millpond.cql.check.ranks import Ranks
 from millpond.cql.check.scope import Scope
-from millpond.cql.check.walk import Analyser, SubqueryRule
+from millpond.cql.check.walk import Analyser, Clock, SubqueryRule
 from millpond.cql.coercion import typed
 from millpond.cql.expressions import AggregateCall, Column, Expression
 from millpond.cql.node import Node
 from millpond.cql.text.places import StatementError, StatementText, offset_of
 from millpond.cql.text.ranking import Ranking
 from millpond.cql.written import Written
+from millpond.functions.user_function import UserFunction
 
 MAX_NAME = 60
 
 
-def is_grouped_select(select: exp.Select) -> bool:
-    """Whether a SELECT is an aggregation."""
+def is_grouped_select(select: exp.Select, own: Mapping[str, UserFunction]) -> bool:
+    """Whether a SELECT is an aggregation, maybe by one of the user's own functions."""
     if select.args.get("group") is not None or select.args.get("having") is not None:
         return True
-    return any(has_aggregate(node) for node in select.expressions)
+    return any(has_aggregate(node, own) for node in select.expressions)
+
+
+def goes_by_arrival(select: exp.Select, own: Mapping[str, UserFunction]) -> bool:
+    """Whether an aggregation asks in which order rows came."""
+    others = [select.args.get(part) for part in ("having", "order")]
+    parts = [*select.expressions, *(part for part in others if part is not None)]
+    return any(has_aggregate_in_order(part, own) for part in parts)
 
 
 def is_ranked_select(select: exp.Select) -> bool:
@@ -55,6 +64,8 @@ class SelectAnalyser:
     scope: Scope
     subquery: SubqueryRule
     text: StatementText
+    time: Clock
+    """The time of the instant, of which HAVING may speak."""
     arrival: tuple[Column, ...] = ()
     """When and as which elements of a stream the rows came."""
 
@@ -79,7 +90,7 @@ class SelectAnalyser:
 
     def _project(self, relation: Node, items: list[Item]) -> Project:
         names = unique([item.name for item in items])
-        if not is_grouped_select(self.select):
+        if not is_grouped_select(self.select, self.scope.functions):
             rules = analyser(self.scope, "SELECT", self.subquery)
             return Project(relation, tuple(_values(rules, items)), names, self._written(items))
         return self._grouped(relation, items, names)
@@ -103,7 +114,7 @@ class SelectAnalyser:
         having = self.select.args.get("having")
         condition = None
         if having is not None:
-            rules.clause = "HAVING"
+            rules.clause, rules.clock = "HAVING", self.time
             condition = rules.predicate(_unaliased(having.this, items, self.scope))
         plans: list[Project] = []
         for present in self._grouping_sets(items, keys):
@@ -112,7 +123,8 @@ class SelectAnalyser:
             plan = grouping.plan(relation, self._written_groups(present, keys, aggregates))
             if having is not None and condition is not None:
                 written = self.text.written("HAVING", having.this)
-                plan = Filter(plan, grouping.over(condition, rules.offsets), written)
+                wanted = grouping.over(condition, rules.offsets)
+                plan = selected(plan, wanted, written, self.time)
             over = tuple(grouping.over(value, rules.offsets) for value in values)
             plans.append(Project(plan, over, names, self._written(items)))
         return plans[0] if len(plans) == 1 else _all_of(plans, names)
@@ -167,7 +179,7 @@ class SelectAnalyser:
 
     def _spelling(self, node: exp.Column) -> str:
         """The column's name as it was declared."""
-        if node.args.get("db"):
+        if node.args.get("db") or names_clock(node, self.scope):
             return node.name
         found = self.scope.resolve(node.table or None, node.name, offset_of(node))
         return found.name if isinstance(found, Column) and found.name else node.name

@@ -1,15 +1,25 @@
 """Text to checked statements: the door of the CQL front end."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from millpond.catalog import Catalog, QueryEntry, StreamEntry, ViewEntry, kind_of, name_complaint
 from millpond.cql.apply import apply, drop_complaint, tick_complaint
 from millpond.cql.check import changes
-from millpond.cql.check.constraints import constraint_named, constraint_of
-from millpond.cql.check.declarations import connector, delay_ticks, relation_entry, stream_entry
+from millpond.cql.check.constraints import constraint_named, constraint_of, constraint_within
+from millpond.cql.check.declarations import (
+    connector,
+    delay_ticks,
+    idle_microseconds,
+    relation_entry,
+    stream_entry,
+)
 from millpond.cql.check.from_clause import renamed_columns
+from millpond.cql.check.punctuations import punctuate
 from millpond.cql.check.queries import QueryAnalyser
+from millpond.cql.check.reducing import reduced
+from millpond.cql.check.tolerating import altered_tolerance, tolerated
 from millpond.cql.check.window_lengths import with_length
 from millpond.cql.coercion import temporal_literal
 from millpond.cql.statements import (
@@ -42,14 +52,16 @@ from millpond.cql.text.syntax import (
     ExplainStatement,
     InsertStatement,
     Name,
+    PunctuateStatement,
     SetStatement,
     ShowStatement,
     StatementSyntax,
     UpdateStatement,
 )
+from millpond.cql.text.tolerating import tolerating_by_default
 from millpond.errors import CqlError, MillpondError, Position
 from millpond.schema import BEGINNING, FOREVER, Type
-from millpond.settings import Settings
+from millpond.settings import EXACT, Settings
 from millpond.spelling import suggestion
 
 EPOCH = datetime(1970, 1, 1)
@@ -68,6 +80,8 @@ SHOWN = (
     "latency",
     "sharing",
     "constraints",
+    "punctuations",
+    "quality",
     "warnings",
     "settings",
     "all",
@@ -86,16 +100,35 @@ def check_script(text: str, catalog: Catalog) -> Iterator[Statement]:
         yield statement
 
 
-def check_statement(text: str, position: Position, catalog: Catalog) -> Statement:
-    """Checks one statement, which stands at ``position``; raises ``CqlError``."""
+def check_statement(
+    text: str, position: Position, catalog: Catalog, tolerate: str = EXACT
+) -> Statement:
+    """Checks one statement, which stands at ``position``; raises ``CqlError``.
+
+    ``tolerate``: what queries tolerate that say neither that nor EXACT, as the setting says it.
+    """
     try:
         syntax = parse_statement(text)
+        syntax = syntax if tolerate == EXACT else _tolerant_by_default(syntax, tolerate)
         action = _action(syntax, catalog, StatementText(text, position))
-        return Statement(action, position, text)
+        return Statement(action, position, text, tolerate)
     except StatementError as error:
         raise error.located(text, position) from None
     except RecursionError:
         raise CqlError("the statement is nested too deeply", position) from None
+
+
+def _tolerant_by_default(syntax: StatementSyntax, tolerate: str) -> StatementSyntax:
+    """A statement in which a query that says nothing of it tolerates what a setting says."""
+    match syntax:
+        case CreateQueryStatement(tolerating=None):
+            return replace(syntax, tolerating=tolerating_by_default(tolerate, syntax.offset))
+        case ConditionalStatement():
+            return replace(syntax, statement=_tolerant_by_default(syntax.statement, tolerate))
+        case ExplainStatement(query=CreateQueryStatement(tolerating=None) as query):
+            said = tolerating_by_default(tolerate, query.offset)
+            return replace(syntax, query=replace(query, tolerating=said))
+    return syntax
 
 
 def _action(syntax: StatementSyntax, catalog: Catalog, text: StatementText) -> Action:
@@ -131,6 +164,8 @@ def _action(syntax: StatementSyntax, catalog: Catalog, text: StatementText) -> A
             return _set(syntax, catalog)
         case InsertStatement():
             return changes.insert(syntax, catalog)
+        case PunctuateStatement():
+            return punctuate(syntax, catalog)
         case DeleteStatement():
             return changes.delete(syntax, catalog)
         case UpdateStatement():
@@ -163,18 +198,21 @@ def _view_entry(syntax: CreateViewStatement, catalog: Catalog, text: StatementTe
 def _query_entry(syntax: CreateQueryStatement, catalog: Catalog, text: StatementText) -> QueryEntry:
     if not 0 < syntax.weight < float("inf"):
         raise StatementError("WEIGHT must be above zero", syntax.name.offset if syntax.name else 0)
-    whole = QueryAnalyser(catalog, text).whole(syntax.query)
+    made = reduced(syntax, catalog, text)
+    plan, tolerates = tolerated(made.whole.plan, syntax)
     return QueryEntry(
         catalog.free_name() if syntax.name is None else syntax.name.text,
-        whole.plan,
+        plan,
         syntax.weight,
         syntax.active,
         None if syntax.sink is None else connector(syntax.sink),
-        syntax.text,
+        made.syntax.text,
         syntax.on_error or "stop",
         _begins(syntax, catalog),
         text.position(syntax.offset),
-        whole.warnings,
+        made.whole.warnings,
+        tolerates,
+        made.reduced,
     )
 
 
@@ -225,10 +263,26 @@ def _alter_query(syntax: AlterQueryStatement, catalog: Catalog) -> AlterQuery:
     entry = _query_named(syntax.name, catalog)
     if syntax.weight is not None and not 0 < syntax.weight < float("inf"):
         raise StatementError("WEIGHT must be above zero", syntax.name.offset)
+    if syntax.window is not None and entry.tolerates is not None:
+        raise StatementError(
+            f'what is known of dropped tuples fits the window that query "{entry.name}" has: DROP '
+            "it and CREATE it anew",
+            syntax.name.offset,
+        )
     if syntax.window is not None:
         plan, words = with_length(entry, syntax.window, catalog)
         return AlterQuery(
             entry.name, plan=plan, text=words, old_text=entry.text, position=entry.position
+        )
+    if syntax.tolerating is not None:
+        anew, tolerates = altered_tolerance(entry, syntax.tolerating, catalog)
+        return AlterQuery(
+            entry.name,
+            plan=anew,
+            text=entry.text,
+            old_text=entry.text,
+            position=entry.position,
+            tolerates=tolerates,
         )
     return AlterQuery(entry.name, syntax.weight, syntax.active, syntax.on_error)
 
@@ -242,13 +296,22 @@ def _alter_stream(syntax: AlterStreamStatement, catalog: Catalog) -> AlterStream
             syntax.name.offset,
         )
     if syntax.adds is not None:
-        added = constraint_of(syntax.adds, entry, catalog.tick_microseconds)
-        return AlterStream(entry.name, adds=added)
+        added = constraint_of(syntax.adds, entry, catalog)
+        return AlterStream(entry.name, adds=added, is_measured=syntax.adds.is_measured)
     if syntax.drops is not None:
-        return AlterStream(entry.name, drops=constraint_named(syntax.drops, entry))
+        return AlterStream(entry.name, drops=constraint_named(syntax.drops, entry).name)
+    if syntax.kept_percent is not None:
+        return AlterStream(entry.name, kept_percent=syntax.kept_percent)
+    tick = catalog.tick_microseconds
+    if syntax.alters is not None and syntax.within is not None:
+        altered = constraint_within(syntax.alters, syntax.within, entry, tick)
+        return AlterStream(entry.name, alters=altered)
+    has_time = entry.timestamp_column is not None
+    if syntax.idle_after is not None:
+        idle = idle_microseconds(syntax.idle_after, entry.schema, entry.timestamp_column, tick)
+        return AlterStream(entry.name, idle_microseconds=idle)
     if syntax.delay is None:
         raise MillpondError("internal: ALTER STREAM changes nothing")
-    has_time = entry.timestamp_column is not None
     delay = delay_ticks(syntax.delay, has_time, catalog.tick_microseconds)
     return AlterStream(entry.name, delay)
 

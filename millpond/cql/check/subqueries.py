@@ -5,12 +5,14 @@ from typing import Any
 
 from sqlglot import exp
 
-from millpond.cql.algebra import Aggregate, Distinct, Project
+from millpond.cql.algebra import Aggregate, Project
 from millpond.cql.check.operators import compare
 from millpond.cql.check.row_values import combined, row_parts, rows_equal
+from millpond.cql.check.single_rows import has_one_row, is_aggregation
 from millpond.cql.check.walk import Analyser, connect, negation
 from millpond.cql.coercion import unify
 from millpond.cql.expressions import (
+    AggregateCall,
     Call,
     Column,
     Exists,
@@ -99,13 +101,23 @@ def _exists(analyser: Analyser, node: exp.Exists) -> Expression:
 
 def _scalar(analyser: Analyser, node: exp.Expr) -> Expression:
     plan = _one_column(analyser, node)
-    if not _is_single_row(plan):
-        raise StatementError(
-            "a subquery used as a value must be an aggregation without GROUP BY and HAVING, "
-            "so that it has exactly one row: (SELECT max(x) FROM R)",
-            node,
-        )
+    if not is_aggregation(plan):
+        if not has_one_row(plan, analyser.scope.key_of):
+            raise StatementError(
+                "a subquery used as a value must have one row at most: an aggregation without "
+                "GROUP BY, (SELECT max(x) FROM R), ORDER BY … LIMIT 1, a window [ROWS 1], or a "
+                "row of a relation by its PRIMARY KEY",
+                node,
+            )
+        plan = _only(plan)
     return ScalarSubquery(plan, plan.schema[0].type)
+
+
+def _only(plan: Node) -> Node:
+    """The value of the only row; NULL if there is none."""
+    field = plan.schema[0]
+    largest = AggregateCall("max", Column(0, field.type, field.name), field.type)
+    return Aggregate(plan, (), (largest,), (field.name,))
 
 
 def _against(analyser: Analyser, value: exp.Expr, query: exp.Expr) -> tuple[Expression, Node]:
@@ -128,12 +140,6 @@ def _plan(analyser: Analyser, node: exp.Expr) -> Node:
     if analyser.subquery is None:
         raise StatementError(f"a subquery cannot stand in {analyser.clause}", node)
     return analyser.subquery(node, analyser.scope)
-
-
-def _is_single_row(plan: Node) -> bool:
-    while isinstance(plan, (Project, Distinct)):
-        plan = plan.input
-    return isinstance(plan, Aggregate) and not plan.keys
 
 
 RULES: dict[type[exp.Expr], Callable[[Analyser, Any], Expression]] = {

@@ -13,13 +13,17 @@ from millpond.cql.algebra import (
     Filter,
     HopWindow,
     Join,
+    Over,
     Project,
     RangeWindow,
     Rank,
     RelationScan,
     RowsWindow,
+    SessionWindow,
     SetOperation,
     StreamScan,
+    TimeFilter,
+    UntilWindow,
 )
 from millpond.cql.expressions import (
     Call,
@@ -83,9 +87,8 @@ def lasts(node: Node) -> bool:
             return lasts(node.left) and lasts(node.right)
         case Filter() | Project() | Distinct():
             return lasts(node.input)
-    return (
-        not node.inputs or isinstance(node, (Aggregate, RowsWindow)) or any(map(lasts, node.inputs))
-    )
+    has_own_length = isinstance(node, (Aggregate, RowsWindow, SessionWindow))
+    return not node.inputs or has_own_length or any(map(lasts, node.inputs))
 
 
 def _taken_by(node: Node) -> Iterator[TakingBack]:
@@ -123,7 +126,9 @@ def _keeps_for_want(join: Join) -> bool:
 @follows_from_inputs
 def _grows(plan: Node) -> bool:
     """Whether a relation follows a stream; those that only statements change do not count."""
-    return isinstance(plan, StreamScan) or any(map(_grows, (*plan.inputs, *plan.subqueries)))
+    if isinstance(plan, StreamScan) or (isinstance(plan, TimeFilter) and plan.is_rest):
+        return True
+    return any(map(_grows, (*plan.inputs, *plan.subqueries)))
 
 
 @follows_from_inputs
@@ -132,11 +137,11 @@ def _shrinks(plan: Node) -> bool:
     match plan:
         case RangeWindow() | RowsWindow():
             return not _is_unbounded(plan)
-        case HopWindow():
+        case HopWindow() | SessionWindow() | UntilWindow() | TimeFilter(is_rest=False):
             return True
         case RelationScan():
             return False
-        case Aggregate() | Rank():
+        case Aggregate() | Rank() | Over():
             return _grows(plan)
         case Join() if plan.kind in PRESERVED and _keeps_for_want(plan):
             return True

@@ -24,6 +24,18 @@ SubqueryRule = Callable[[exp.Expr, Scope], Node]
 
 
 @dataclass
+class Clock:
+    """The time of the query's instant, of which conditions may speak.
+
+    ``counts_ticks``: the times of the streams around are numbers; ``offsets``: where it was named.
+    """
+
+    tick_microseconds: int
+    counts_ticks: bool
+    offsets: list[int | None] = field(default_factory=list)
+
+
+@dataclass
 class Analyser:
     """Turns syntax trees into checked expressions over one scope.
 
@@ -40,6 +52,8 @@ class Analyser:
     inside_aggregate: bool = False
     offsets: dict[int, int | None] = field(default_factory=dict)
     depth: int = 0
+    clock: Clock | None = None
+    """The time of the query's instant; None where it cannot stand."""
 
     def expression(self, node: exp.Expr) -> Expression:
         """The checked form of a syntax tree."""
@@ -81,7 +95,7 @@ _REFUSED: dict[type[exp.Expr], str] = {
     exp.Dot: "a name with more than two parts",
     exp.Any: "ANY without a comparison before it",
     exp.All: "ALL without a comparison before it",
-    Ranking: "a rank inside an expression or condition",
+    Ranking: "a rank or a function OVER inside an expression or condition",
 }
 
 

@@ -29,6 +29,38 @@ def with_length(entry: QueryEntry, change: WindowLength, catalog: Catalog) -> tu
         raise StatementError(error.message, change.offset) from None
 
 
+def lengths_changed(old: str, new: str) -> list[tuple[str, str, str]] | None:
+    """The windows of which one text of a query says another length than the other: what they are
+    of, RANGE or ROWS, and the length. None if more differs, or the new one is no query."""
+    try:
+        before, after = _windows(old), _windows(new)
+    except StatementError:
+        return None
+    if [each[:2] for each in before] != [each[:2] for each in after]:
+        return None
+    lengths = [new[slice(*place)] for _, _, place in after]
+    text = old
+    for (_, _, (first, last)), length in reversed(list(zip(before, lengths, strict=True))):
+        text = text[:first] + length + text[last:]
+    if text.split() != new.split():
+        return None
+    pairs = zip(before, lengths, strict=True)
+    return [(name, kind, to) for (name, kind, at), to in pairs if old[slice(*at)] != to]
+
+
+def _windows(text: str) -> list[tuple[str, str, tuple[int, int]]]:
+    """The windows with a length in the text of a query, in order: what they are of, their kinds,
+    and where their lengths stand."""
+    items = [node for node in _syntax(text).query.walk() if isinstance(node, FromItem)]
+    windows = [(_name(item), item.args.get("window")) for item in items]
+    found = [
+        (name, str(window.args["kind"]), tuple(window.args["length"].meta["text"]))
+        for name, window in windows
+        if window is not None and window.args.get("length") is not None
+    ]
+    return sorted(found, key=lambda each: each[2])
+
+
 def _syntax(text: str) -> CreateQueryStatement:
     syntax = parse_statement(text)
     if not isinstance(syntax, CreateQueryStatement):

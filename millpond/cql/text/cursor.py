@@ -13,6 +13,7 @@ from millpond.cql.text.syntax import ConnectorCall, Duration, Name, Option
 T = TypeVar("T")
 _OPENERS = (TokenType.L_PAREN, TokenType.L_BRACKET)
 _CLOSERS = (TokenType.R_PAREN, TokenType.R_BRACKET)
+_PROMISES = ("ORDERED", "UNIQUE", "CLUSTERED", "REFERENCES", "FOREIGN", "PUNCTUATED")
 _CONSTANTS = {"TRUE": True, "FALSE": False, "NULL": None}
 
 
@@ -104,7 +105,7 @@ class Cursor:
         """A number with an optional unit."""
         offset = self.offset
         number = self.number(what)
-        words = ("FROM", "WITH", "TIMESTAMP", "DELAY", "ORDERED", "CONSTRAINT", "ON", "")
+        words = ("FROM", "WITH", "TIMESTAMP", "DELAY", "IDLE", "CONSTRAINT", "ON", "", *_PROMISES)
         token = self.peek()
         has_unit = token and token.token_type is TokenType.VAR and self.word() not in words
         return Duration(number, self.name("a unit of time") if has_unit else None, offset)

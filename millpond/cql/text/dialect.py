@@ -20,7 +20,16 @@ from millpond.cql.text.from_clause import Final, FromParser, IntervalLiteral, Wi
 from millpond.cql.text.grouping_sets import MOST_SETS, GroupingSets, all_sets
 from millpond.cql.text.paper_lists import without_paper_parentheses
 from millpond.cql.text.places import StatementError
-from millpond.cql.text.ranking import Limit, Order, Ranking, Sorting, is_ranking
+from millpond.cql.text.ranking import (
+    FrameBound,
+    FrameText,
+    Limit,
+    Order,
+    Ranking,
+    Sorting,
+    filtered,
+    is_over,
+)
 from millpond.cql.text.tokens import CqlTokenizer
 
 T = TypeVar("T")
@@ -32,11 +41,12 @@ _USE = {
     "SORT BY": "a continuous result has no order",
     "CLUSTER BY": "a continuous result has no order",
     "DISTRIBUTE BY": "a continuous result has no order",
-    "OVER": "it goes with ROW_NUMBER(), RANK() and DENSE_RANK(); for other functions put a window "
-    "in brackets after the stream in FROM and use GROUP BY",
+    "OVER": "it goes with ROW_NUMBER, RANK, DENSE_RANK, NTILE, LAG, LEAD, FIRST_VALUE, LAST_VALUE, "
+    "count, sum, avg, min and max; for other functions put a window in brackets after the stream "
+    "in FROM and use GROUP BY",
     "WITHIN": "use percentile(x, fraction)",
-    "a rank inside an expression or condition": "have it as a column of a subquery in FROM, and "
-    "WHERE around it",
+    "a rank or a function OVER inside an expression or condition": "have it as a column of a "
+    "subquery in FROM, and WHERE around it",
     "VALUES": "a query reads streams and relations; put constants into a relation with INSERT",
 }
 
@@ -236,18 +246,52 @@ class CqlParser(FromParser):
             self.raise_error("expected ONLY or WITH TIES")
         return Limit(this=number, ties=bool(ties)).update_positions(number)
 
-    def _ranking(self, call: exp.Expr) -> Ranking:
-        """OVER ([PARTITION BY e, …] ORDER BY e, …) behind ROW_NUMBER(), RANK() or DENSE_RANK()."""
+    def _over(self, call: exp.Expr) -> Ranking:
+        """OVER ([PARTITION BY e, …] [ORDER BY e, …] [frame]) behind a function."""
         self._advance()
         self._expect(TokenType.L_PAREN, "(")
-        partition = []
+        made = Ranking(kind=call.name.lower(), partition=[], arguments=call.expressions)
         if self._match(TokenType.PARTITION_BY):
-            partition = self._parse_csv(self._written)
-        if not self._match(TokenType.ORDER_BY, advance=False):
+            made.set("partition", self._parse_csv(self._written))
+        if self._match(TokenType.ORDER_BY, advance=False):
+            made.set("order", self._order())
+        elif made.is_rank:
             self.raise_error("expected ORDER BY")
-        made = Ranking(kind=call.name.lower(), partition=partition, order=self._order())
+        if self._match_texts(("ROWS", "RANGE", "GROUPS"), advance=False):
+            made.set("frame", self._frame())
         self._match_r_paren()
         return made.update_positions(call)
+
+    def _frame(self) -> FrameText:
+        """ROWS | RANGE BETWEEN bound AND bound; a single bound ends with the row itself."""
+        token = self._curr
+        unit = token.text.upper()
+        if unit == "GROUPS":
+            message = "a frame of GROUPS is not supported; write ROWS or RANGE BETWEEN … AND …"
+            raise StatementError(message, token.start)
+        self._advance()
+        if self._match(TokenType.BETWEEN):
+            start = self._frame_bound()
+            self._expect(TokenType.AND, "AND, and where the frame ends")
+            end = self._frame_bound()
+        else:
+            start = self._frame_bound()
+            end = FrameBound(this=exp.Literal.number(0), side="FOLLOWING")
+        if self._match_text_seq("EXCLUDE", advance=False):
+            message = "EXCLUDE is not supported in a frame; subtract what the row adds itself"
+            raise StatementError(message, self._curr.start)
+        return FrameText(unit=unit, start=start, end=end).update_positions(token)
+
+    def _frame_bound(self) -> FrameBound:
+        """UNBOUNDED | n | INTERVAL … before PRECEDING or FOLLOWING, or CURRENT ROW."""
+        token = self._curr
+        if self._match_text_seq("CURRENT", "ROW"):
+            made = FrameBound(this=exp.Literal.number(0), side="FOLLOWING")
+            return made.update_positions(token)
+        length = None if self._match_text_seq("UNBOUNDED") else self._length()
+        if not self._match_texts(("PRECEDING", "FOLLOWING")):
+            self.raise_error("expected PRECEDING or FOLLOWING")
+        return FrameBound(this=length, side=self._prev.text.upper()).update_positions(token)
 
     def _group(self) -> exp.Expr:
         token = self._curr
@@ -383,15 +427,17 @@ class CqlParser(FromParser):
         return self._parse_select() or self._parse_disjunction()
 
     def _parse_window(self, this: exp.Expr | None, alias: bool = False) -> exp.Expr | None:
-        if self._match(TokenType.OVER, advance=False) and is_ranking(this):
-            return self._ranking(this)
+        if self._match(TokenType.OVER, advance=False) and is_over(this):
+            return self._over(this)
         if self._next.token_type is TokenType.L_PAREN and self._match_text_seq("FILTER"):
-            this = self._filter(this)
+            found = this = self._filter(this)
+            if self._match(TokenType.OVER, advance=False) and is_over(found.this):
+                return self._over(filtered(found))
         if self._match_texts(("OVER", "WITHIN"), advance=False):
             _refuse(self)
         return this
 
-    def _filter(self, call: exp.Expr | None) -> exp.Expr:
+    def _filter(self, call: exp.Expr | None) -> exp.Filter:
         """What stands behind FILTER."""
         token = self._prev
         self._expect(TokenType.L_PAREN, "(")

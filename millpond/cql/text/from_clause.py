@@ -14,6 +14,8 @@ AROUND = (*TO_STREAM, "RELATION")
 """What stands around a query in parentheses."""
 OUTRIGHT = ("RELATION", "STREAM")
 """What stands before a query, as in AS RELATION SELECT."""
+FUNCTIONS = ("TUMBLE", "HOP", "SESSION")
+"""The windows with bounds, which are table functions too."""
 SET_OPERATIONS = (TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT)
 RECURSIVE = (
     "WITH RECURSIVE is not supported: a fixed point is not kept up to date as its inputs change; "
@@ -37,7 +39,8 @@ _ITEMS = {
 
 
 class Window(exp.Expression):
-    """A window specification; ``kind`` is NOW, UNBOUNDED, RANGE, ROWS, TUMBLE or HOP.
+    """A window specification; ``kind`` is NOW, UNBOUNDED, RANGE, ROWS, UNTIL, TUMBLE, HOP or
+    SESSION.
 
     ``time`` is the column that a table function says is the stream's time.
     """
@@ -50,6 +53,7 @@ class Window(exp.Expression):
         "partition": False,
         "where": False,
         "time": False,
+        "until": False,
     }
 
 
@@ -221,13 +225,16 @@ class FromParser(Parser):
             if self._match(TokenType.L_BRACKET, advance=False):
                 self._set_once(item, "window", self._bracket)
             elif self._at_sample():
+                first = self._curr.start
                 self._set_once(item, "sample", self._sample)
+                item.meta["sample_text"] = (first, self._prev.end + 1)
             elif item.args.get("alias") is None and (alias := self._alias()):
                 self._refuse_clause(alias)
                 item.set("alias", alias)
                 if self._match(TokenType.L_PAREN, advance=False):
                     item.set("columns", self._names())
             else:
+                item.meta["end"] = self._prev.end + 1
                 return item
 
     def _refuse_clause(self, alias: exp.Identifier) -> None:
@@ -296,6 +303,7 @@ class FromParser(Parser):
         item = FromItem(this=self._name()).update_positions(token)
         if self._match(TokenType.L_BRACKET, advance=False):
             item.set("window", self._bracket())
+        item.meta["end"] = self._prev.end + 1
         ends = (*SET_OPERATIONS, TokenType.R_PAREN, TokenType.SEMICOLON)
         if self._curr and not self._match_set(ends, advance=False):
             self.raise_error("expected a query", token)
@@ -391,10 +399,16 @@ class FromParser(Parser):
         token = self._curr
         self._advance()
         partition = self._parse_csv(self._parse_column) if self._partition_by() else None
+        first = self._curr.start
         window = Window(kind=self._window_kind(), partition=partition).update_positions(token)
-        if window.args["kind"] not in ("NOW", "UNBOUNDED"):
+        window.meta["kind_text"] = (first, self._prev.end + 1)
+        if window.args["kind"] == "UNTIL":
+            window.set("until", self._written() or self.raise_error("something is missing"))
+        elif window.args["kind"] not in ("NOW", "UNBOUNDED"):
             self._window_lengths(window)
         self._match_text_seq("PRECEDING")
+        if window.args["kind"] == "SESSION" and partition is None and self._partition_by():
+            window.set("partition", self._parse_csv(self._parse_column))
         if self._match(TokenType.WHERE):
             window.set("where", self._written() or self.raise_error("something is missing"))
         self._expect(TokenType.R_BRACKET, "]")
@@ -412,37 +426,55 @@ class FromParser(Parser):
         in_table = self._at_call("TABLE")
         if in_table:
             self._advance(2)
-        if not self._at_call("TUMBLE", "HOP"):
-            return self.raise_error("expected TUMBLE( or HOP(") if in_table else None
-        item = self._tumble_or_hop()
+        if not self._at_call(*FUNCTIONS):
+            return self.raise_error("expected TUMBLE(, HOP( or SESSION(") if in_table else None
+        item = self._function_of_window()
         self._expect(TokenType.R_PAREN, ")")
         if in_table:
             self._expect(TokenType.R_PAREN, ")")
         return item
 
-    def _tumble_or_hop(self) -> FromItem:
+    def _function_of_window(self) -> FromItem:
         window = Window(kind=self._curr.text.upper()).update_positions(self._curr)
         self._advance(2)
         if not self._at_call("TABLE"):
             self._match_text_seq("TABLE")
         item = FromItem(this=self._item_body(), window=window)
+        if window.args["kind"] == "SESSION" and self._partition_by():
+            window.set("partition", self._partition_of_function())
         self._expect(TokenType.COMMA, ", DESCRIPTOR(…)")
         if not self._match_text_seq("DESCRIPTOR"):
             self.raise_error("expected DESCRIPTOR(column), the time of the stream")
         window.set("time", self._names())
-        for part in ("length",) if window.args["kind"] == "TUMBLE" else ("slide", "length"):
+        for part in ("slide", "length") if window.args["kind"] == "HOP" else ("length",):
             self._expect(TokenType.COMMA, f", and the {part} of the window")
             window.set(part, self._length())
         if self._match(TokenType.COMMA):
             window.set("offset", self._length())
         return item
 
+    def _partition_of_function(self) -> list[exp.Expr]:
+        """The columns behind PARTITION BY, in parentheses or not, up to DESCRIPTOR."""
+        if self._match(TokenType.L_PAREN):
+            columns = self._parse_csv(self._parse_column)
+            self._expect(TokenType.R_PAREN, ")")
+            return columns
+        columns = [self._column()]
+        while self._next.text.upper() != "DESCRIPTOR" and self._match(TokenType.COMMA):
+            columns.append(self._column())
+        return columns
+
+    def _column(self) -> exp.Expr:
+        return self._parse_column() or self.raise_error("expected a column")
+
     def _partition_by(self) -> bool:
         return bool(self._match(TokenType.PARTITION_BY))
 
     def _window_kind(self) -> str:
-        if not self._match_texts(("NOW", "UNBOUNDED", "RANGE", "ROWS", "TUMBLE", "HOP")):
-            self.raise_error("expected NOW, UNBOUNDED, RANGE, ROWS, TUMBLE, HOP or PARTITION BY")
+        if not self._match_texts(("NOW", "UNBOUNDED", "RANGE", "ROWS", "UNTIL", *FUNCTIONS)):
+            self.raise_error(
+                "expected NOW, UNBOUNDED, RANGE, ROWS, UNTIL, TUMBLE, HOP, SESSION or PARTITION BY"
+            )
         kind = self._prev.text.upper()
         is_unbounded = kind in ("RANGE", "ROWS") and self._match_text_seq("UNBOUNDED")
         return "UNBOUNDED" if is_unbounded else kind
@@ -485,7 +517,7 @@ class FromParser(Parser):
 
     def _unit(self) -> exp.Expr | None:
         """A unit of time, if one is written."""
-        others = ("SLIDE", "PRECEDING", "RANGE", "ROWS")
+        others = ("SLIDE", "PRECEDING", "FOLLOWING", "RANGE", "ROWS")
         if self._curr.token_type is not TokenType.VAR or self._curr.text.upper() in others:
             return None
         return self._name()

@@ -4,10 +4,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from millpond.cql.text.constraints import CONSTRAINTS, constraint_clause
+from millpond.cql.text.constraints import CONSTRAINTS, constraint_clause, within_clause
 from millpond.cql.text.cursor import Cursor
 from millpond.cql.text.from_clause import OUTRIGHT, TO_STREAM
 from millpond.cql.text.places import StatementError
+from millpond.cql.text.punctuations import punctuate_statement, punctuated_clause
+from millpond.cql.text.reducing import reduced_clause
 from millpond.cql.text.syntax import (
     AlterPlanStatement,
     AlterQueryStatement,
@@ -23,9 +25,11 @@ from millpond.cql.text.syntax import (
     CreateViewStatement,
     DeleteStatement,
     DropStatement,
+    Duration,
     ExplainStatement,
     InsertStatement,
     Name,
+    Reduction,
     Row,
     SetStatement,
     ShowStatement,
@@ -36,6 +40,7 @@ from millpond.cql.text.syntax import (
     tree,
 )
 from millpond.cql.text.tokens import tokenize
+from millpond.cql.text.tolerating import percent, tolerating_clause
 from millpond.errors import CqlError, Position
 
 _ELSEWHERE = {
@@ -45,7 +50,7 @@ _ELSEWHERE = {
 """Statements of other systems, and what to write instead."""
 KINDS = ("STREAM", "RELATION", "VIEW", "QUERY")
 _BEHIND_BARE_NAME = ("UNION", "EXCEPT", "INTERSECT", "[")
-STAGES = ("SYNTAX", "LOGICAL", "PHYSICAL", "ANALYZE")
+STAGES = ("SYNTAX", "LOGICAL", "PHYSICAL", "ANALYZE", "REDUCTIONS")
 
 
 def parse_statement(text: str) -> StatementSyntax:
@@ -128,7 +133,7 @@ _NOT_REPLACED = {
 
 
 def _create_stream(cursor: Cursor, name: Name) -> CreateStreamStatement:
-    columns, key = _columns(cursor)
+    columns, key, _ = _columns(cursor)
     if key or any(column.is_key for column in columns):
         raise StatementError("a stream has no PRIMARY KEY; CREATE RELATION has", name.offset)
     parts: dict[str, Any] = dict.fromkeys(_STREAM_PARTS.values()) | {"options": ()}
@@ -148,23 +153,38 @@ def _create_stream(cursor: Cursor, name: Name) -> CreateStreamStatement:
 _STREAM_PARTS = {
     "TIMESTAMP": "timestamp_by",
     "DELAY": "delay",
+    "IDLE": "idle_after",
     "FROM": "source",
     "WITH": "options",
     "ON": "on_bad_row",
+    "PUNCTUATED": "punctuated",
 }
 
 
 def _stream_part(cursor: Cursor, word: str) -> Any:
     if word == "ON":
         return _bad_row_policy(cursor)
+    if word == "PUNCTUATED":
+        return punctuated_clause(cursor)
     if word == "TIMESTAMP":
         cursor.expect("BY")
         return cursor.name("the column that holds the time")
     if word == "DELAY":
         return cursor.duration("the longest delay, such as 5 SECONDS")
+    if word == "IDLE":
+        return _idle_after(cursor)
     if word == "FROM":
         return cursor.connector("a source")
     return cursor.options()
+
+
+def _idle_after(cursor: Cursor) -> Duration:
+    """What comes behind IDLE: NEVER counts as no time at all."""
+    cursor.expect("AFTER")
+    offset = cursor.offset
+    if cursor.accept("NEVER"):
+        return Duration("0", None, offset)
+    return cursor.duration("a length, such as 5 SECONDS, or NEVER")
 
 
 def _bad_row_policy(cursor: Cursor) -> BadRowPolicy:
@@ -177,10 +197,11 @@ def _bad_row_policy(cursor: Cursor) -> BadRowPolicy:
 
 
 def _create_relation(cursor: Cursor, name: Name) -> CreateRelationStatement:
-    columns, key = _columns(cursor)
-    if cursor.word() in ("TIMESTAMP", "DELAY"):
+    columns, key, on_conflict = _columns(cursor)
+    if cursor.word() in ("TIMESTAMP", "DELAY", "IDLE"):
         raise cursor.refusal(
-            "a relation has no TIMESTAMP BY and no DELAY; WITH (changes = true) reads ts and op"
+            "a relation has no TIMESTAMP BY, DELAY or IDLE AFTER; WITH (changes = true) reads ts "
+            "and op"
         )
     source = cursor.connector("a source") if cursor.accept("FROM") else None
     options = cursor.options() if cursor.accept("WITH") else ()
@@ -189,22 +210,23 @@ def _create_relation(cursor: Cursor, name: Name) -> CreateRelationStatement:
             "ON BAD ROW is for streams: answers over a relation without some of its rows would be "
             "wrong; read it as a stream, or mend the rows"
         )
-    return CreateRelationStatement(name, columns, key, source, options)
+    return CreateRelationStatement(name, columns, key, source, options, on_conflict)
 
 
-def _columns(cursor: Cursor) -> tuple[tuple[ColumnDefinition, ...], tuple[Name, ...]]:
-    """The column list, and the key if it is declared for the whole table."""
+def _columns(cursor: Cursor) -> tuple[tuple[ColumnDefinition, ...], tuple[Name, ...], str]:
+    """The column list, and the key if it is declared for the whole table, with its policy."""
     columns: list[ColumnDefinition] = []
     key: tuple[Name, ...] = ()
+    on_conflict = "refuse"
     cursor.expect("(")
     while True:
         if cursor.word() == "PRIMARY" and cursor.word(1) == "KEY":
             cursor.expect("PRIMARY", "KEY")
-            key = _names(cursor)
+            key, on_conflict = _names(cursor), _key_policy(cursor)
         else:
             columns.append(_column(cursor))
         if cursor.accept(")"):
-            return tuple(columns), key
+            return tuple(columns), key, on_conflict
         cursor.expect(",")
 
 
@@ -217,9 +239,20 @@ def _column(cursor: Cursor) -> ColumnDefinition:
     elif type_name.text.upper() == "DOUBLE":
         cursor.accept("PRECISION")
     is_key = cursor.accept("PRIMARY", "KEY")
+    on_conflict = _key_policy(cursor) if is_key else "refuse"
     if cursor.word() == "NOT":
         raise cursor.refusal("NOT NULL is not supported: all columns may be NULL")
-    return ColumnDefinition(name, type_name, is_key)
+    return ColumnDefinition(name, type_name, is_key, on_conflict)
+
+
+def _key_policy(cursor: Cursor) -> str:
+    """What becomes of two rows with one key: an error if nothing is said."""
+    if cursor.accept("NOT", "ENFORCED"):
+        return "ignore"
+    if not cursor.accept("ON"):
+        return "refuse"
+    cursor.expect("CONFLICT")
+    return cursor.choice("REPLACE", "REPLACE").lower()
 
 
 def _names(cursor: Cursor) -> tuple[Name, ...]:
@@ -237,9 +270,14 @@ def _create_view(cursor: Cursor, name: Name) -> CreateViewStatement:
 
 
 def _create_query(cursor: Cursor, name: Name) -> CreateQueryStatement:
-    weight, active, on_error, start = 1.0, True, None, None
-    while cursor.word() in ("WEIGHT", "INACTIVE", "ACTIVE", "ON", "FROM"):
-        if cursor.accept("WEIGHT"):
+    weight, active, on_error, start, tolerating = 1.0, True, None, None, None
+    reductions: tuple[Reduction, ...] = ()
+    while cursor.word() in _QUERY_OPTIONS:
+        if cursor.word() in ("EXACT", "TOLERATE"):
+            tolerating = tolerating_clause(cursor)
+        elif cursor.word() == "REDUCED":
+            reductions = reduced_clause(cursor)
+        elif cursor.accept("WEIGHT"):
             weight = float(cursor.number("a weight"))
         elif cursor.accept("ON"):
             on_error = _policy(cursor)
@@ -249,7 +287,11 @@ def _create_query(cursor: Cursor, name: Name) -> CreateQueryStatement:
             active = cursor.choice("ACTIVE or INACTIVE", "ACTIVE", "INACTIVE") == "ACTIVE"
     cursor.expect("AS")
     query = _bare_query(cursor)
-    return replace(query, name=name, weight=weight, active=active, on_error=on_error, start=start)
+    query = replace(query, name=name, weight=weight, active=active, on_error=on_error)
+    return replace(query, start=start, tolerating=tolerating, reductions=reductions)
+
+
+_QUERY_OPTIONS = ("WEIGHT", "INACTIVE", "ACTIVE", "ON", "FROM", "EXACT", "TOLERATE", "REDUCED")
 
 
 def _start(cursor: Cursor) -> Start:
@@ -347,9 +389,15 @@ def _alter_stream(cursor: Cursor) -> AlterStreamStatement:
     if cursor.accept("DROP"):
         cursor.expect("CONSTRAINT")
         return AlterStreamStatement(name, drops=cursor.name("the name of a constraint"))
+    if cursor.accept("ALTER"):
+        cursor.expect("CONSTRAINT")
+        altered = cursor.name("the name of a constraint")
+        return AlterStreamStatement(name, alters=altered, within=within_clause(cursor))
+    if cursor.accept("KEEP"):
+        return AlterStreamStatement(name, kept_percent=percent(cursor))
     cursor.accept("SET")
-    cursor.choice("DELAY, ADD or DROP", "DELAY")
-    return AlterStreamStatement(name, delay=_stream_part(cursor, "DELAY"))
+    word = cursor.choice("DELAY, IDLE AFTER, KEEP, ADD, ALTER or DROP", "DELAY", "IDLE")
+    return AlterStreamStatement(name, **{_STREAM_PARTS[word]: _stream_part(cursor, word)})
 
 
 def _alter_query(cursor: Cursor) -> AlterQueryStatement:
@@ -361,7 +409,9 @@ def _alter_query(cursor: Cursor) -> AlterQueryStatement:
         return AlterQueryStatement(name, window=_window_length(cursor))
     if cursor.accept("ON"):
         return AlterQueryStatement(name, on_error=_policy(cursor))
-    wanted = "SET WEIGHT, SET WINDOW, ACTIVATE, DEACTIVATE or ON ERROR"
+    if cursor.word() in ("EXACT", "TOLERATE"):
+        return AlterQueryStatement(name, tolerating=tolerating_clause(cursor))
+    wanted = "SET WEIGHT, SET WINDOW, ACTIVATE, DEACTIVATE, TOLERATE or ON ERROR"
     word = cursor.choice(wanted, "ACTIVATE", "DEACTIVATE", "ACTIVE", "INACTIVE")
     return AlterQueryStatement(name, active=word in ("ACTIVATE", "ACTIVE"))
 
@@ -386,7 +436,7 @@ def _show(cursor: Cursor) -> ShowStatement:
         return ShowStatement(Name("ALL", offset))
     kinds = (
         "STREAMS, RELATIONS, VIEWS, QUERIES, FUNCTIONS, FAILURES, STEPS, QUEUES, STATISTICS, "
-        "LATENCY, SHARING, CONSTRAINTS, WARNINGS, SETTINGS, ALL or a name"
+        "LATENCY, SHARING, CONSTRAINTS, PUNCTUATIONS, QUALITY, WARNINGS, SETTINGS, ALL or a name"
     )
     return ShowStatement(cursor.name(kinds))
 
@@ -419,6 +469,7 @@ _STATEMENTS: dict[str, Callable[[Cursor], StatementSyntax]] = {
     "CREATE": _create,
     "DROP": _drop,
     "INSERT": _insert,
+    "PUNCTUATE": punctuate_statement,
     "DELETE": _delete,
     "UPDATE": _update,
     "ALTER": _alter,

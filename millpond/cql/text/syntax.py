@@ -49,6 +49,7 @@ class ColumnDefinition:
     name: Name
     type_name: Name
     is_key: bool
+    on_conflict: str = "refuse"
 
 
 @dataclass(frozen=True)
@@ -62,13 +63,28 @@ class BadRowPolicy:
 
 @dataclass(frozen=True)
 class ConstraintClause:
-    """[CONSTRAINT name] ORDERED BY (column) WITHIN length [ON VIOLATION policy]."""
+    """[CONSTRAINT name] what is promised [WITHIN length] [ON VIOLATION policy]."""
 
     name: Name | None
     column: Name
-    within: Duration
+    within: Duration | None
     on_violation: str
     offset: int
+    kind: str = "ordered"
+    more_columns: tuple[Name, ...] = ()
+    target: Name | None = None
+    """The stream that is referenced; its columns, which may be all that is said."""
+    target_columns: tuple[Name, ...] = ()
+    is_measured: bool = False
+    """Whether it is within what was seen."""
+
+
+@dataclass(frozen=True)
+class PunctuatedClause:
+    """PUNCTUATED BY (column) [ON VIOLATION policy]."""
+
+    column: Name
+    on_violation: str
 
 
 @dataclass(frozen=True)
@@ -82,7 +98,9 @@ class CreateStreamStatement:
     source: ConnectorCall | None
     options: tuple[Option, ...]
     on_bad_row: BadRowPolicy | None = None
+    idle_after: Duration | None = None
     constraints: tuple[ConstraintClause, ...] = ()
+    punctuated: PunctuatedClause | None = None
 
 
 @dataclass(frozen=True)
@@ -94,6 +112,8 @@ class CreateRelationStatement:
     key: tuple[Name, ...]
     source: ConnectorCall | None
     options: tuple[Option, ...]
+    on_conflict: str = "refuse"
+    """What becomes of two rows with one key, where that is said behind the columns."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +134,37 @@ class Start:
 
 
 @dataclass(frozen=True)
+class Tolerating:
+    """TOLERATE (SAMPLE AT LEAST … PERCENT, CONFIDENCE … PERCENT), or EXACT."""
+
+    is_exact: bool
+    offset: int
+    least_percent: float = 0.0
+    confidence_percent: float = 95.0
+    is_unsaid: bool = False
+    """Whether the query does not say so itself: it is exact then if it has no bounds."""
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """One part of REDUCED TO: WINDOW or SAMPLE OF a source, and what it is then."""
+
+    kind: str
+    source: Name
+    amount: str
+    """RANGE or ROWS and a length, or a number of percent."""
+    offset: int
+    target: Name | None = None
+    """To which stream of a subquery its sample is pushed."""
+
+    def __str__(self) -> str:
+        if self.target is not None:
+            return f"{self.kind} OF {self.source.text} PUSHED TO {self.target.text}"
+        percent = " PERCENT" if self.kind == "SAMPLE" else ""
+        return f"{self.kind} OF {self.source.text} = {self.amount}{percent}"
+
+
+@dataclass(frozen=True)
 class CreateQueryStatement:
     """CREATE QUERY, or a bare query (``name`` None)."""
 
@@ -127,6 +178,8 @@ class CreateQueryStatement:
     sink: ConnectorCall | None = None
     on_error: str | None = None
     start: Start | None = None
+    tolerating: Tolerating | None = None
+    reductions: tuple[Reduction, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -162,6 +215,15 @@ class InsertStatement:
     relation: Name
     columns: tuple[Name, ...] | None
     rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class PunctuateStatement:
+    """PUNCTUATE stream WHERE pattern."""
+
+    stream: Name
+    condition: exp.Expr
+    on_violation: str
 
 
 @dataclass(frozen=True)
@@ -209,16 +271,23 @@ class AlterQueryStatement:
     active: bool | None = None
     on_error: str | None = None
     window: WindowLength | None = None
+    tolerating: Tolerating | None = None
 
 
 @dataclass(frozen=True)
 class AlterStreamStatement:
-    """ALTER STREAM: another delay, or a constraint more or less."""
+    """ALTER STREAM: another delay or time of silence, a constraint more, less or otherwise, or how
+    many tuples are kept."""
 
     name: Name
     delay: Duration | None = None
+    idle_after: Duration | None = None
     adds: ConstraintClause | None = None
     drops: Name | None = None
+    alters: Name | None = None
+    within: Duration | None = None
+    """What the altered constraint is within from now on."""
+    kept_percent: float | None = None
 
 
 @dataclass(frozen=True)
@@ -260,6 +329,7 @@ StatementSyntax = Union[
     CreateQueryStatement,
     DropStatement,
     InsertStatement,
+    PunctuateStatement,
     DeleteStatement,
     UpdateStatement,
     AlterQueryStatement,

@@ -4,8 +4,10 @@ from millpond.execution.operators.join import RunningJoin
 from millpond.execution.operators.keyed import (
     RunningAggregate,
     RunningCount,
+    RunningOver,
     RunningRank,
     RunningRowsWindow,
+    RunningSessions,
 )
 from millpond.execution.operators.linear import RunningLinear
 from millpond.execution.operators.match import RunningMatch
@@ -18,6 +20,7 @@ from millpond.execution.operators.streams import (
     RunningOutput,
     RunningTotals,
 )
+from millpond.execution.operators.time_filter import RunningTimeFilter
 from millpond.execution.surroundings import Surroundings
 from millpond.identities import OperatorId
 from millpond.planning.physical import (
@@ -31,19 +34,25 @@ from millpond.planning.physical import (
     MomentsOperator,
     Operator,
     OutputOperator,
+    OverOperator,
     RankOperator,
     RowsWindowOperator,
+    SessionOperator,
     SnapshotsOperator,
+    TimeFilterOperator,
     TotalsOperator,
 )
 
 _RUNNING: dict[type[Operator], type[RunningOperator]] = {
     LinearOperator: RunningLinear,
+    TimeFilterOperator: RunningTimeFilter,
     MatchOperator: RunningMatch,
     AggregateOperator: RunningAggregate,
     CountOperator: RunningCount,
     RowsWindowOperator: RunningRowsWindow,
+    SessionOperator: RunningSessions,
     RankOperator: RunningRank,
+    OverOperator: RunningOver,
     JoinOperator: RunningJoin,
     DifferenceOperator: RunningDifference,
     ArrivalsOperator: RunningArrivals,

@@ -3,7 +3,8 @@
 Without an equality between the two sides there are no keys, and all rows meet, in one place.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -25,13 +26,15 @@ from millpond.identities import OperatorId
 from millpond.kernels.groups import Bools
 from millpond.kernels.join import JoinKernel, PairLimit
 from millpond.kernels.living import Living, LivingRows
+from millpond.kernels.runs import Run
 from millpond.planning.branches import ELEMENT, Outputs, branches
 from millpond.planning.join_keys import join_keys
 from millpond.planning.physical import JoinOperator
 from millpond.planning.predicates import all_columns, conjuncts
 from millpond.schema import Type
 from millpond.storage.bucketed import BucketedState, PairedState
-from millpond.storage.forms import Frees, Indexed
+from millpond.storage.forms import Indexed
+from millpond.storage.frees import Frees, Met, Over, sweeps
 from millpond.storage.state import Delta, StateVersion
 from millpond.storage.state_cache import BucketName
 from millpond.storage.worker_states import STATES
@@ -151,6 +154,11 @@ class RunningJoin(FreeingOperator):
         """How many rows were freed so far, as nothing could meet them any more."""
         return sum(version.freed for version in self.state.versions)
 
+    @property
+    def freed_bytes(self) -> int:
+        """How many bytes they had."""
+        return sum(version.freed_bytes for version in self.state.versions)
+
     def run_here(self, step: Step, rows: Rows) -> Outcome:
         """All pairs of which at least one began in this step."""
         new = [
@@ -174,8 +182,12 @@ class RunningJoin(FreeingOperator):
         )
         self._size.learn(pairs, sum(each.nbytes for each in made))
         table = pa.concat_tables([self.output_schema.empty_table(), *made])
+        runs = (left_index.runs, Run.of(left)), (right_index.runs, Run.of(right))
         for side, state in enumerate(states):
-            state.free(self.frees(side, step.until))
+            met = self.once_met(side, step.until)
+            state.free(
+                with_met(self.frees(side, step.until), met, runs[1 - side], self._kernel.keys)
+            )
         versions = self.state.both(
             lambda: states[0].changed_in(parts[0], step.until),
             lambda: states[1].changed_in(parts[1], step.until),
@@ -200,6 +212,7 @@ class RunningJoin(FreeingOperator):
             step.until,
             self._size.limit(self.around.limits.step_bytes // self.buckets),
             (self.frees(0, step.until), self.frees(1, step.until)),
+            (self.once_met(0, step.until), self.once_met(1, step.until)),
         )
         parts = [(reading, (STARTED,)) for reading in step.readings]
         keys = self._kernel.keys or ["_ts"]
@@ -254,6 +267,16 @@ def own_columns(rows: pa.Table, side: int) -> pa.Table:
     return own.rename_columns([f"c{name[1:]}" if name[0] == prefix else name for name in names])
 
 
+def with_met(
+    frees: Frees, met: Over | None, other: tuple[tuple[Run, ...], Run], keys: Sequence[str]
+) -> Frees:
+    """What can go of a side, with the rows that have met one of the other if that is enough."""
+    if met is None:
+        return frees
+    known, new = other
+    return (*frees, Met((*known, new), tuple(keys), met))
+
+
 def _deltas(answers: list[Answer], side: str) -> dict[int, Delta]:
     return {answer["bucket"]: Delta.from_json(answer[side]) for answer in answers if side in answer}
 
@@ -274,10 +297,12 @@ class RunJoin:
     limit: PairLimit
     frees: tuple[Frees, Frees] = ((), ())
     """Which rows of either side nothing can meet any more."""
+    once_met: tuple[Over | None, Over | None] = (None, None)
+    """Of which times a row is that those of a side meet only once."""
 
     def run(self, rows: pa.Table, bucket: int, attempt: int) -> AnswerAndOutput:
         """One bucket: its pairs, and the runs that are new in its state."""
-        if rows.num_rows == 0:
+        if rows.num_rows == 0 and not any(map(sweeps, self.frees)):
             return {}, self.output_schema.empty_table()
         forms = [Indexed(self.kernel.run_schema(side), self.frees[side]) for side in (0, 1)]
         names = [
@@ -295,10 +320,16 @@ class RunJoin:
         )
         pairs = pa.concat_tables([schema.empty_table(), *made])
         answer = self.destination.write_page(pairs, bucket, attempt) | {"pairs": count}
+        seen = (left_index.runs, Run.of(left)), (right_index.runs, Run.of(right))
+        forms = [
+            replace(form, frees=with_met(form.frees, met, other, self.kernel.keys))
+            for form, met, other in zip(forms, self.once_met, reversed(seen), strict=True)
+        ]
         for side, name, form, version, run in zip(
             SIDES, names, forms, self.versions, runs, strict=True
         ):
-            if run.num_rows:
+            is_swept = sweeps(form.frees) and version.buckets[bucket]
+            if run.num_rows or is_swept:
                 path = f"{self.destination.state}-{side}-{bucket}-{attempt}"
                 is_summed = self.destination.is_durable
                 delta = STATES.write(name, form, version, run, path, self.until, is_summed)

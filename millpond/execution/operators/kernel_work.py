@@ -92,8 +92,8 @@ class _GroupWork:
 
     def on_executors(self, destination: Destination, schema: pa.Schema, step: Step) -> Work:
         version, times = self.state.version, (step.after, step.until)
-        frees = self.state.form.frees if isinstance(self.state.form, Keyed) else ()
-        return RunKernel(destination, schema, self.kernel, self.identity, version, *times, frees)
+        about = destination, schema, self.kernel, self.identity
+        return RunKernel(*about, version, *times, self.state.frees)
 
     def following(self, answers: list[Answer], until: int) -> Any:
         return self.state.following(deltas_of(answers), until)
@@ -134,7 +134,8 @@ class _MemberWork:
 
     def on_executors(self, destination: Destination, schema: pa.Schema, step: Step) -> Work:
         versions, times = self.state.versions, (step.after, step.until)
-        return RunMemberKernel(destination, schema, self.kernel, self.identity, versions, *times)
+        about = destination, schema, self.kernel, self.identity
+        return RunMemberKernel(*about, versions, *times, self.state.frees)
 
     def following(self, answers: list[Answer], until: int) -> Any:
         groups, members = deltas_of(answers), deltas_of(answers, "members")

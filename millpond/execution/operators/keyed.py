@@ -6,7 +6,8 @@ from typing import Any
 import pyarrow as pa
 
 from millpond.connectors.arrow import ARROW_TYPES
-from millpond.cql.expressions import Column, Literal
+from millpond.cql.expressions import AggregateCall, Column, Expression, Literal, SortKey
+from millpond.cql.node import Node
 from millpond.execution.fragments import ALIVE, ENDED, STARTED
 from millpond.execution.jobs import Job, Rows, evaluated
 from millpond.execution.operators.freeing import FreeingOperator
@@ -20,20 +21,27 @@ from millpond.kernels.counts import CountKernel
 from millpond.kernels.grouped import AggregateSpec
 from millpond.kernels.kernel import Kernel, MemberKernel
 from millpond.kernels.living import Living, LivingRows
-from millpond.kernels.ranking import RankingKernel, Sort
+from millpond.kernels.over import OverKernel
+from millpond.kernels.ranking import RankingKernel
 from millpond.kernels.rows_window import RowsWindowKernel
+from millpond.kernels.sessions import SessionKernel
+from millpond.kernels.sorts import Sort
 from millpond.planning.branches import Outputs
 from millpond.planning.physical import (
     AggregateOperator,
     CountOperator,
     Operator,
+    OverOperator,
     QueueRead,
     RankOperator,
     RowsWindowOperator,
+    SessionOperator,
 )
 from millpond.planning.predicates import all_columns
 from millpond.schema import BEGINNING, Type
-from millpond.storage.bucketed import BucketedState
+from millpond.storage.bucketed import BucketedState, PairedState
+from millpond.storage.frees import in_columns
+from millpond.storage.state import StateVersion
 
 
 class RunningKeyed(FreeingOperator):
@@ -88,8 +96,22 @@ class RunningKeyed(FreeingOperator):
 
     @property
     def freed_rows(self) -> int:
-        """How many groups were freed so far, as they were final."""
-        return self.state.version.freed if isinstance(self.state, BucketedState) else 0
+        """How many groups were freed so far, as they were final, and members of these."""
+        return sum(version.freed for version in self._versions)
+
+    @property
+    def freed_bytes(self) -> int:
+        """How many bytes they had."""
+        return sum(version.freed_bytes for version in self._versions)
+
+    @property
+    def _versions(self) -> tuple[StateVersion, ...]:
+        match self._work.state:
+            case BucketedState() as state:
+                return (state.version,)
+            case PairedState() as states:
+                return states.versions
+        return ()
 
     def _free(self, step: Step) -> None:
         """Groups that are final after a step go."""
@@ -131,6 +153,22 @@ def _events_schema(
     return pa.schema([pa.field(name, pa.int64()) for name in numbers] + fields)
 
 
+def _spec(call: AggregateCall, arguments: list[Expression], only_come: bool) -> AggregateSpec:
+    """An aggregate over columns that hold these arguments."""
+    return AggregateSpec(
+        call.function,
+        None if call.argument is None else arguments.index(call.argument),
+        ARROW_TYPES[call.type],
+        None if call.argument is None else ARROW_TYPES[call.argument.type],
+        call.distinct,
+        call.parameter,
+        tuple(map(arguments.index, call.more)),
+        tuple(ARROW_TYPES[each.type] for each in call.more),
+        call.definition,
+        only_come and call.reads_rows,
+    )
+
+
 class RunningAggregate(RunningKeyed):
     """GROUP BY and global aggregation."""
 
@@ -140,20 +178,9 @@ class RunningAggregate(RunningKeyed):
     def __init__(
         self, identity: OperatorId, operator: AggregateOperator, around: Surroundings, cursor: int
     ) -> None:
-        arguments = list(
-            dict.fromkeys(a.argument for a in operator.aggregates if a.argument is not None)
-        )
-        specs = tuple(
-            AggregateSpec(
-                a.function,
-                None if a.argument is None else arguments.index(a.argument),
-                ARROW_TYPES[a.type],
-                None if a.argument is None else ARROW_TYPES[a.argument.type],
-                a.distinct,
-                a.parameter,
-            )
-            for a in operator.aggregates
-        )
+        arguments = list(dict.fromkeys(each for a in operator.aggregates for each in a.arguments))
+        only_come = operator.only_come
+        specs = tuple(_spec(call, arguments, only_come) for call in operator.aggregates)
         key_types = tuple(ARROW_TYPES[key.type] for key in operator.keys)
         self.kernel = aggregate_kernel(key_types, specs, operator.is_append_only)
         self._outputs = Outputs(
@@ -215,10 +242,7 @@ class RunningRank(RunningKeyed):
     ) -> None:
         types = arrow_types(operator.input.schema)
         key_types = tuple(ARROW_TYPES[column.type] for column in operator.partition)
-        order = tuple(
-            Sort(f"r{key.column.position}", key.is_descending, key.nulls_first)
-            for key in operator.order
-        )
+        order = _sorts(operator.order)
         ranks = (operator.function, operator.limit, operator.is_append_only)
         self.kernel = RankingKernel(key_types, types, order, *ranks)
         self.event_schema = _events_schema(("_ts", "_te", "_w"), [("k", key_types), ("r", types)])
@@ -227,9 +251,66 @@ class RunningRank(RunningKeyed):
 
     def outputs(self, index: int) -> Outputs:
         """Partition and row."""
-        keys = tuple((column, f"k{i}") for i, column in enumerate(self._partition))
-        columns = all_columns(self.operator.inputs[index])
-        return Outputs((*keys, *((column, f"r{i}") for i, column in enumerate(columns))))
+        return _by_partition(self.operator.inputs[index], self._partition)
+
+
+def _sorts(order: tuple[SortKey, ...]) -> tuple[Sort, ...]:
+    """Sort keys as columns of rows."""
+    return tuple(Sort(f"r{k.column.position}", k.is_descending, k.nulls_first) for k in order)
+
+
+class RunningOver(RunningKeyed):
+    """Aggregates of frames, lag, lead and their like."""
+
+    needs = frozenset({STARTED, ENDED})
+
+    def __init__(
+        self, identity: OperatorId, operator: OverOperator, around: Surroundings, cursor: int
+    ) -> None:
+        types = arrow_types(operator.input.schema)
+        key_types = tuple(ARROW_TYPES[column.type] for column in operator.partition)
+        call = operator.call
+        argument = None if call.argument is None else f"r{call.argument.position}"
+        said = (call.function, argument, call.frame, call.number, ARROW_TYPES[call.type])
+        self.kernel = OverKernel(key_types, types, _sorts(operator.order), *said)
+        self.event_schema = _events_schema(("_ts", "_te", "_w"), [("k", key_types), ("r", types)])
+        self._partition = operator.partition
+        super().__init__(identity, operator, around, cursor)
+
+    def outputs(self, index: int) -> Outputs:
+        """Partition and row."""
+        return _by_partition(self.operator.inputs[index], self._partition)
+
+
+class RunningSessions(RunningKeyed):
+    """SESSION windows; each element is read again a gap after it came."""
+
+    needs = frozenset({STARTED, ENDED})
+
+    def __init__(
+        self, identity: OperatorId, operator: SessionOperator, around: Surroundings, cursor: int
+    ) -> None:
+        types = arrow_types(operator.input.schema)
+        key_types = tuple(ARROW_TYPES[column.type] for column in operator.partition)
+        told = (operator.gap_ticks, operator.told, operator.tick_microseconds)
+        self.kernel = SessionKernel(key_types, types, *told)
+        self.event_schema = _events_schema(("_ts", "_te", "_w"), [("k", key_types), ("r", types)])
+        self._partition = operator.partition
+        super().__init__(identity, operator, around, cursor)
+
+    def outputs(self, index: int) -> Outputs:
+        """Partition and row."""
+        return _by_partition(self.operator.inputs[index], self._partition)
+
+    def rebuild(self) -> bool:
+        """A session may have begun long before what is alive of its elements."""
+        return False
+
+
+def _by_partition(fragment: Node, partition: tuple[Column, ...]) -> Outputs:
+    """The columns of a partition as keys, and all columns."""
+    keys = tuple((column, f"k{i}") for i, column in enumerate(partition))
+    return Outputs((*keys, *((c, f"r{i}") for i, c in enumerate(all_columns(fragment)))))
 
 
 class RunningRowsWindow(RunningKeyed):
@@ -252,6 +333,14 @@ class RunningRowsWindow(RunningKeyed):
         self.event_schema = _events_schema(("_ts", self._order), [("k", key_types), ("c", types)])
         self._partition = operator.partition
         super().__init__(identity, operator, around, cursor)
+
+    def _free(self, step: Step) -> None:
+        """Partitions to which nothing comes any more go, with their rows, which never leave."""
+        state, frees = self._work.state, self.frees(0, step.until)
+        columns = {f"k{i}": f"c{key.position}" for i, key in enumerate(self._partition)}
+        if isinstance(state, PairedState):
+            state.left.free(frees)
+            state.right.free(in_columns(frees, columns))
 
     def outputs(self, index: int) -> Outputs:
         """Time, order, partition and row."""

@@ -2,7 +2,15 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from millpond.catalog import Catalog, Declaration, Entry, RelationEntry, StreamEntry, kind_of
+from millpond.catalog import (
+    Catalog,
+    Declaration,
+    Entry,
+    QueryEntry,
+    RelationEntry,
+    StreamEntry,
+    kind_of,
+)
 from millpond.identities import StreamId
 from millpond.insight.validation.complaints import different, strangers
 from millpond.intake.inputs import Inputs
@@ -27,6 +35,8 @@ def entries_of_inputs(catalog: Catalog, inputs: Inputs) -> Iterator[str]:
     """Each stream and relation of the catalog has an intake with its entry, and no other has."""
     streams = {each.identity: each for each in catalog.of_kind(StreamEntry)}
     relations = {each.identity: each for each in catalog.of_kind(RelationEntry)}
+    kept = (each.tolerates.kept for each in catalog.of_kind(QueryEntry) if each.tolerates)
+    streams |= {StreamId(name): catalog.get(name) for name in kept}
     yield from different("streams of the catalog and of the inputs", streams, inputs.streams)
     yield from different("relations of the catalog and of the inputs", relations, inputs.relations)
     entries: dict[str, Entry] = streams | relations

@@ -9,6 +9,7 @@ from millpond.cql.expressions import Call, UserCall
 from millpond.kernels.expressions import (
     arithmetic,
     attempts,
+    bounds,
     casts,
     comparisons,
     dates,
@@ -17,6 +18,7 @@ from millpond.kernels.expressions import (
     padding,
     patterns,
     powers,
+    regular,
     rounding,
     text,
     user_functions,
@@ -77,6 +79,9 @@ FUNCTIONS: dict[str, Function] = {
     "lpad": padding.pad_left,
     "rpad": padding.pad_right,
     "reverse": text.reverse,
+    "md5": text.md5,
+    "sha1": text.sha1,
+    "sha256": text.sha256,
     "starts_with": text.starts_with,
     "ends_with": text.ends_with,
     "contains": text.contains,
@@ -88,9 +93,13 @@ FORMS: dict[str, Function] = {"attempt": attempts.attempt, "succeeds": attempts.
 """What the planner puts around calls that can fail."""
 
 OF_CALL: dict[str, Callable[[Call], Function | None]] = {
+    "bound": bounds.bound,
     "cast": casts.cast,
     "date_trunc": dates.truncate,
     "like": patterns.like,
+    "regexp_like": regular.regular,
+    "regexp_extract": regular.regular,
+    "regexp_replace": regular.regular,
     "round": rounding.round_half_up,
 }
 """Functions that depend on more of the call than its arguments' values."""

@@ -3,6 +3,7 @@
 Where the other arguments are constant, Arrow does the work; otherwise Python does, row by row.
 """
 
+import hashlib
 from collections.abc import Callable
 
 import numpy as np
@@ -75,6 +76,28 @@ def trim_right(text: Text) -> Text:
 def reverse(text: Text) -> Text:
     """The characters in reverse order."""
     return Text(pc.utf8_reverse(text.data), text.faults)
+
+
+def md5(text: Text) -> Text:
+    """The MD5 of its UTF-8, in hexadecimal digits."""
+    return _digested(text, "md5")
+
+
+def sha1(text: Text) -> Text:
+    """The SHA-1 of its UTF-8, in hexadecimal digits."""
+    return _digested(text, "sha1")
+
+
+def sha256(text: Text) -> Text:
+    """The SHA-256 of its UTF-8, in hexadecimal digits."""
+    return _digested(text, "sha256")
+
+
+def _digested(text: Text, name: str) -> Text:
+    def digest(one: str) -> str:
+        return hashlib.new(name, one.encode(), usedforsecurity=False).hexdigest()
+
+    return text_of(by_row(digest, text), text)
 
 
 def concat(*texts: Text) -> Text:

@@ -22,6 +22,8 @@ from millpond.workloads import ArrivalProcess, PoissonFlows, SelfSimilar
 
 QUANTUM_SECONDS = 0.01
 SAMPLES = 400
+SEEDS = 10
+"""Of a figure drawn by chance: a verdict is on so many of them."""
 CHOSEN = (
     "Chart and load are our choice: the print has lost the paper's digits. Selectivities are "
     "drawn tuple by tuple."
@@ -42,7 +44,9 @@ def queue_size_experiment(
 ) -> Experiment:
     """A figure of queue size over time, with what the text says of its peaks."""
     run, check = partial(run_setting, setting), partial(check_sentences, sentences)
-    return experiment(module, title, note=CHOSEN, run=run, plot=plot_queues, check=check)
+    return experiment(
+        module, title, note=CHOSEN, run=run, plot=plot_queues, check=check, seeds=SEEDS, long=True
+    )
 
 
 def path_plan(points: Sequence[Point]) -> SimulatedPlan:
@@ -65,11 +69,13 @@ def process(workload: str, tuples_per_second: float) -> ArrivalProcess:
     )
 
 
-def run_setting(setting: Setting, seeds: Sequence[int]) -> Tables:
+def run_setting(
+    setting: Setting, seeds: Sequence[int], workloads: Sequence[str] = WORKLOADS
+) -> Tables:
     """Peak and mean queue size for every workload, seed and strategy, and one run over time."""
     rows: list[tuple[str, int, str, float, float, float, int]] = []
     series: dict[str, list[float]] = {}
-    for workload in WORKLOADS:
+    for workload in workloads:
         for seed in seeds:
             arrivals = {
                 name: process(workload, rate).until(setting.seconds, 100 * seed + place)

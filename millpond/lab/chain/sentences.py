@@ -3,11 +3,9 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from millpond.lab.experiment import Claim, Instead, Tables
 from millpond.lab.tables import picked
-from millpond.lab.words import CLEARLY
+from millpond.lab.words import CLEARLY, on_most_seeds, told_by_seed
 
 STRATEGIES = ("chain", "greedy", "round-robin", "fifo")
 WORKLOADS = ("bursts", "trace")
@@ -21,16 +19,21 @@ class Ratio(NamedTuple):
     least: float = 0.0
     most: float = float("inf")
 
-    def of(self, tables: Tables, workload: str) -> float:
-        """As measured, peaks averaged over the seeds."""
+    def of(self, tables: Tables, workload: str) -> list[float]:
+        """As measured, seed by seed."""
         mine, theirs = (
-            mean_of(tables, "peak", workload, name) for name in (self.strategy, self.other)
+            picked(tables["summary"], "peak", {"workload": workload, "strategy": name})
+            for name in (self.strategy, self.other)
         )
-        return mine / theirs
+        return [one / other for one, other in zip(mine, theirs, strict=True)]
 
-    def holds(self, tables: Tables, workload: str) -> bool:
-        """Whether it lies there."""
-        return self.least <= self.of(tables, workload) <= self.most
+    def margin(self, ratio: float) -> float:
+        """How far from failing it is: it lies there from 1 on."""
+        return min(ratio / self.least if self.least else float("inf"), self.most / ratio)
+
+    def so(self, tables: Tables, workload: str) -> list[bool]:
+        """Whether it lies there, seed by seed."""
+        return [self.least <= ratio <= self.most for ratio in self.of(tables, workload)]
 
     @property
     def bounds(self) -> str:
@@ -56,6 +59,10 @@ class Sentence(NamedTuple):
     otherwise: Otherwise | None = None
     workloads: Sequence[str] = WORKLOADS
 
+    def text(self, workload: str) -> str:
+        """What is measured."""
+        return f"{workload}: {self.ratio.strategy}'s peak queue size over {self.ratio.other}'s"
+
 
 BETTER_THAN_GREEDY = (
     Ratio("round-robin", "greedy", most=1 / CLEARLY),
@@ -72,14 +79,12 @@ def check_sentences(sentences: Sequence[Sentence], tables: Tables) -> list[Claim
 def _claims(sentence: Sentence, tables: Tables) -> Iterator[Claim]:
     ratio = sentence.ratio
     for workload in sentence.workloads:
-        mine, theirs = (
-            mean_of(tables, "peak", workload, name) for name in (ratio.strategy, ratio.other)
-        )
+        so = ratio.so(tables, workload)
         yield Claim(
-            f"{workload}: {ratio.strategy}'s peak queue size over {ratio.other}'s",
+            sentence.text(workload),
             f'"{sentence.words}": {ratio.bounds}',
-            f"{mine / theirs:.2f} ({mine:.0f} / {theirs:.0f})",
-            ratio.holds(tables, workload),
+            told_by_seed(ratio.of(tables, workload), so),
+            on_most_seeds(so),
             _instead(sentence.otherwise, tables, workload),
         )
 
@@ -87,15 +92,23 @@ def _claims(sentence: Sentence, tables: Tables) -> Iterator[Claim]:
 def _instead(otherwise: Otherwise | None, tables: Tables, workload: str) -> Instead | None:
     if otherwise is None:
         return None
+    each_so = [each.so(tables, workload) for each in otherwise.ratios]
     found = ", ".join(
-        f"{each.strategy} over {each.other} {each.of(tables, workload):.2f} ({each.bounds})"
-        for each in otherwise.ratios
+        f"{each.strategy} over {each.other} {each.bounds}, "
+        + told_by_seed(each.of(tables, workload), so)
+        for each, so in zip(otherwise.ratios, each_so, strict=True)
     )
-    holds = all(each.holds(tables, workload) for each in otherwise.ratios)
+    holds = all(on_most_seeds(so) for so in each_so)
     return Instead(f"{otherwise.found}: {found}", otherwise.why, holds)
 
 
-def mean_of(tables: Tables, column: str, workload: str, strategy: str) -> float:
-    """A summary column averaged over the seeds."""
-    of = {"workload": workload, "strategy": strategy}
-    return float(np.mean(picked(tables["summary"], column, of)))
+def margins_of(sentences: Sequence[Sentence], tables: Tables) -> dict[str, float]:
+    """How far each sentence is from failing on the one seed that was run."""
+    return {
+        sentence.text(workload): min(
+            sentence.ratio.margin(each) for each in sentence.ratio.of(tables, workload)
+        )
+        for sentence in sentences
+        for workload in sentence.workloads
+        if workload in tables["summary"]["workload"]
+    }

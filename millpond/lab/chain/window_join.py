@@ -11,7 +11,7 @@ one is empty.
 
 from millpond.lab.chain.bursts import Setting, queue_size_experiment
 from millpond.lab.chain.sentences import Otherwise, Ratio, Sentence
-from millpond.lab.words import CLEARLY, MUCH
+from millpond.lab.words import CLEARLY, MUCH, SAME
 from millpond.simulator import SimulatedPlan
 
 
@@ -35,25 +35,33 @@ def plan() -> SimulatedPlan:
 SETTING = Setting(plan, {"r": 70.0, "s": 70.0})
 
 MUCH_WORSE = "greedy and fifo perform much worse than chain"
+BY_DRAW = (
+    "in some draws the join waits for one of its inputs while the other brings a burst, and then "
+    "every strategy holds the same tuples"
+)
+
+
+def _not_better(rival: str) -> Otherwise:
+    ratios = (Ratio(rival, "chain", 1 - SAME),)
+    return Otherwise(
+        "not better than Chain, by how much differs from draw to draw", BY_DRAW, ratios
+    )
+
+
 SENTENCES = (
-    Sentence(MUCH_WORSE, Ratio("greedy", "chain", MUCH)),
-    Sentence(MUCH_WORSE, Ratio("fifo", "chain", MUCH)),
+    Sentence(MUCH_WORSE, Ratio("greedy", "chain", MUCH), _not_better("greedy")),
+    Sentence(MUCH_WORSE, Ratio("fifo", "chain", MUCH), _not_better("fifo")),
     Sentence(
         "round-robin compares well with chain for the real data set",
         Ratio("round-robin", "chain", most=CLEARLY),
-        Otherwise(
-            "much worse, as on the bursts",
-            "the paper's packet trace is not at hand, and what stands for it outruns Round-robin "
-            "too, which in a burst gives a quarter of the time to the last selection, 20 ms a "
-            "tuple and hardly selective",
-            (Ratio("round-robin", "chain", MUCH),),
-        ),
+        _not_better("round-robin"),
         ("trace",),
     ),
     Sentence(
         "[round-robin] does really badly on the synthetic data set",
         Ratio("round-robin", "chain", MUCH),
-        workloads=("bursts",),
+        _not_better("round-robin"),
+        ("bursts",),
     ),
 )
 

@@ -4,8 +4,7 @@ With ample memory Threshold has exactly Path Capacity's latency; with less than 
 it stays within its limit, which Path Capacity would exceed, and its latency lies between those of
 the two strategies it is made of.
 
-Here it is the setting drawn, with phases of 100 s. Of two seeds looked at before, one lay above
-both its parts (1.85 s, 1.50 and 1.64): changing between them can cost more than either.
+Here it is the setting drawn, with phases of 100 s. Its latency is compared seed by seed.
 """
 
 from collections.abc import Sequence
@@ -24,7 +23,7 @@ from millpond.lab.path_capacity.workload import (
     run_phases,
 )
 from millpond.lab.tables import table_of
-from millpond.lab.words import SAME
+from millpond.lab.words import SAME, on_most_seeds
 from millpond.scheduling.registry import make
 from millpond.simulator import Record
 
@@ -111,18 +110,19 @@ def _between(share: float, rows: Sequence[dict[str, float]]) -> Claim:
     )
     below = [row["latency"] < (1 - SAME) * row["normal latency"] for row in rows]
     above = [row["latency"] > (1 + SAME) * row["saving latency"] for row in rows]
+    between = [not low and not high for low, high in zip(below, above, strict=True)]
     return Claim(
         f"memory for {share:g} of Path Capacity's peak: latency (and that of its two parts)",
         '"the hybrid of that of the path capacity strategy and [...] simplified segment": between',
-        told,
-        not any(below) and not any(above),
+        f"so on {sum(between)} of {len(between)} seeds: {told}",
+        on_most_seeds(between),
         Instead(
-            "not below Path Capacity's",
+            f"not below Path Capacity's, but above both on {sum(above)} of {len(above)} seeds",
             "changing between them can cost more than either, for work that one put off is put "
             "off again by the other",
-            not any(below),
+            on_most_seeds([not low for low in below]),
         ),
     )
 
 
-EXPERIMENT = experiment(__name__, "Threshold keeps both promises", note=NOTE, seeds=4)
+EXPERIMENT = experiment(__name__, "Threshold keeps both promises", note=NOTE, seeds=10, long=True)

@@ -46,7 +46,7 @@ def check(tables: Tables) -> Sequence[Claim]:
     worst = np.array([single[seeds == seed].max() for seed in np.unique(seeds)])
     mean = float(outliers.by_percent(table, single).max())
     return [
-        *outliers.claims(table, "latency"),
+        *outliers.claims(table, "latency", 0.04, '"always stay within 4% of each other"'),
         Claim(
             "latency: per-tuple greedy above MSS at its worst level, a figure for each seed",
             '"latencies that are up to 50% higher": about 50 % in the middle one',

@@ -12,6 +12,7 @@ import numpy as np
 
 from millpond.lab.experiment import Claim, Figure, Tables, experiment
 from millpond.lab.unified import outliers
+from millpond.lab.words import SAME
 from millpond.simulator import Conditions, SimulatedPlan, simulate
 
 
@@ -41,7 +42,9 @@ def plot(tables: Tables, figure: Figure) -> None:
 
 def check(tables: Tables) -> Sequence[Claim]:
     """The same conclusions as for latency."""
-    return outliers.claims(tables["memory"], "memory")
+    return outliers.claims(
+        tables["memory"], "memory", SAME, f'"almost appear to be identical": at most {SAME:.0%}'
+    )
 
 
 EXPERIMENT = experiment(__name__, "Figure 13, total buffer size by outlier percentage", seeds=5)

@@ -47,6 +47,11 @@ class Paging:
 
 Paged = Annotated[Paging, Depends()]
 
+Find = Annotated[
+    str, Query(max_length=200, description="only what has this in it, in whatever case")
+]
+Descending = Annotated[bool, Query(description="the largest first")]
+
 
 class Fault(BaseModel):
     """Why a request is refused."""

@@ -15,9 +15,10 @@ from millpond.server import plan_xml
 from millpond.server.faults import RequestError, not_found
 from millpond.server.formats import dumps
 from millpond.server.misshapen import Body
-from millpond.server.plan_graph import dot, plan_graph, svg
+from millpond.server.plan_folding import Wish
+from millpond.server.plan_graph import dot, plan_graph, queries_of_box, svg
 from millpond.server.replies import Json
-from millpond.server.routes.common import FAULTS, Done, Paged, Serving
+from millpond.server.routes.common import FAULTS, Done, Find, Paged, Serving
 from millpond.server.service import Service
 from millpond.server.watching import Watcher
 
@@ -26,6 +27,12 @@ router = APIRouter(prefix="/api", tags=["control"], responses=FAULTS)
 Kind = Annotated[str, Path(max_length=50, examples=["query"])]
 EntityName = Annotated[str, Path(max_length=200)]
 AttributeName = Annotated[str, Path(max_length=100)]
+
+Fold = Annotated[bool, Query(description="operators that do the same are one box")]
+Opened = Annotated[
+    tuple[Annotated[str, Field(max_length=200)], ...],
+    Query(alias="open", max_length=200, description="boxes that are not folded all the same"),
+]
 
 WATCH_SECONDS = 0.5
 LONGEST_WATCH_SECONDS = 300.0
@@ -154,16 +161,38 @@ def show_plan(
     service: Serving,
     form: Annotated[Literal["json", "xml", "svg", "dot"], Query(alias="format")] = "json",
     query: Annotated[str | None, Query(max_length=200)] = None,
+    fold: Fold = False,
+    opened: Opened = (),
+    find: Find = "",
 ) -> Response:
-    """The running plan; ``query``: only what works for one."""
+    """The running plan; ``query``: only what works for one; at most 400 boxes of it."""
     if form == "xml":
         return Response(plan_xml.written(service.engine), media_type="application/xml")
-    graph = plan_graph(service.engine, service.query(query).name if query else None)
+    name = service.query(query).name if query else None
+    wish = Wish(name, fold, frozenset(opened), find.strip().lower())
+    graph = plan_graph(service.engine, service.folding, wish)
     if form == "svg":
         return Response(svg(graph), media_type="image/svg+xml")
     if form == "dot":
         return Response(dot(graph), media_type="text/vnd.graphviz")
     return Json(graph)
+
+
+@router.get("/plan/queries")
+def queries_of_plan(
+    service: Serving,
+    paged: Paged,
+    box: Annotated[str, Query(max_length=200, description="the id of a box of the plan")],
+    fold: Fold = False,
+    opened: Opened = (),
+    find: Find = "",
+) -> list[str]:
+    """The names of the queries that a box of the plan works for, in pages."""
+    wish = Wish(folds=fold, opened=frozenset(opened))
+    found = queries_of_box(service.engine, service.folding, wish, box)
+    if found is None:
+        raise not_found(f'no box "{box[:100]}" in the plan')
+    return list(paged.of([name for name in found if find.strip().lower() in name.lower()]))
 
 
 @router.put(

@@ -19,12 +19,16 @@ from millpond.insight.bottleneck import bottleneck, operator_views
 from millpond.intake.intake import END
 from millpond.scheduling.strategy_text import driving_spark
 from millpond.schema import BEGINNING
+from millpond.server.comparing import Comparing
 from millpond.server.faults import RequestError
 from millpond.server.logs import KEPT_LINES, last_lines
 from millpond.server.metrics import exposition
 from millpond.server.routes.common import FAULTS, Done, Serving
+from millpond.server.service import Service
 
 router = APIRouter(tags=["operations"])
+
+NO_DEMO = "this is no demo: `millpond demo` starts one"
 
 
 @router.get("/ping", response_class=PlainTextResponse)
@@ -54,7 +58,7 @@ def status(service: Serving) -> dict[str, Any]:
     with engine.held():
         words = bottleneck(list(operator_views(engine.queries, engine.entities())))
         failures = len(engine.failures())
-        queries = len(list(engine.catalog.of_kind(QueryEntry)))
+        queries = len(service.registered())
         strategy, mode = engine.settings.strategy, engine.settings.mode
         spark = engine.ground.lazy_spark.is_started
     return {
@@ -78,9 +82,13 @@ def status(service: Serving) -> dict[str, Any]:
 def history(
     service: Serving,
     since: Annotated[float, Query(description="seconds since 1970", allow_inf_nan=False)] = 0.0,
+    points: Annotated[int | None, Query(ge=10, le=2_000, description="so many samples")] = None,
 ) -> dict[str, Any]:
-    """What was measured over the last half hour, a sample a second, and marks of changes."""
-    return service.history.since(since)
+    """What was measured, and marks of changes: a sample a second over the last half hour.
+
+    With ``points`` at most so many samples, which reach back to ``since`` or to the start.
+    """
+    return service.history.since(since, points)
 
 
 @router.get("/api/statistics", responses=FAULTS)
@@ -151,7 +159,26 @@ def _schema(entry: Any) -> Any:
 def burst(service: Serving) -> Done:
     """Has the demo's traffic burst for some seconds."""
     if service.burst is None:
-        raise RequestError(404, "this is no demo: `millpond demo` starts one")
+        raise RequestError(404, NO_DEMO)
     service.burst()
     service.history.mark("burst")
     return Done(done="burst")
+
+
+@router.post("/api/demo/comparison", responses=FAULTS)
+def compare(service: Serving) -> Done:
+    """Has FIFO and Chain work on the same burst, side by side, each in a process of its own."""
+    _comparing(service).begin()
+    return Done(done="comparison")
+
+
+@router.get("/api/demo/comparison", responses=FAULTS)
+def comparison(service: Serving) -> dict[str, Any]:
+    """What has waited under each of them so far."""
+    return _comparing(service).told()
+
+
+def _comparing(service: Service) -> Comparing:
+    if service.comparing is None:
+        raise RequestError(404, NO_DEMO)
+    return service.comparing

@@ -29,7 +29,7 @@ router = APIRouter(prefix="/api", tags=["CQL"], responses=FAULTS)
 class ExplainText(CqlText):
     """A text whose queries are explained."""
 
-    stage: Literal["syntax", "logical", "physical"] = "physical"
+    stage: Literal["syntax", "logical", "physical", "reductions"] = "physical"
 
 
 class PreviewText(CqlText):
@@ -154,7 +154,13 @@ async def preview(body: PreviewText, service: Serving) -> StreamingResponse:
         raise RequestError(400, "a preview is of a SELECT or CREATE QUERY")
     name = f"preview_{secrets.token_hex(4)}"
     skip = " ON ERROR SKIP" if entry.on_error == "skip" else ""
-    await asyncio.to_thread(service.execute, f"CREATE QUERY {name}{skip} AS {entry.text}")
+    said = f" {'EXACT' if entry.tolerates is None else entry.tolerates}"
+    service.previews.add(name)
+    try:
+        await asyncio.to_thread(service.execute, f"CREATE QUERY {name}{skip}{said} AS {entry.text}")
+    except BaseException:
+        service.previews.discard(name)
+        raise
     stream = ResultStream(service.feeds, service.log(name), Wish("ndjson", "oldest"))
     heading = {"columns": list(entry.plan.schema.names), "stream": entry.plan.is_stream}
     return StreamingResponse(
@@ -189,7 +195,13 @@ async def _previewed(
         if following is not None:
             following.cancel()
         # Whoever has gone cancels this: what is left to do is done without being waited for.
-        loop.run_in_executor(None, service.execute, f"DROP QUERY {name}")
+        loop.run_in_executor(None, _forget, service, name)
+
+
+def _forget(service: Service, name: str) -> None:
+    """Drops a query that was tried."""
+    service.execute(f"DROP QUERY {name}")
+    service.previews.discard(name)
 
 
 class _Bound:

@@ -3,7 +3,7 @@ const $ = (id) => document.getElementById(id);
 const LONGEST_MS = 40_000;
 let asking = null;
 
-function headers(more = {}) {
+export function headers(more = {}) {
   const token = sessionStorage.getItem("token");
   return token ? { ...more, Authorization: `Bearer ${token}` } : more;
 }
@@ -33,7 +33,14 @@ export function parse(text) {
   return JSON.parse(text.replace(PIECE, (piece) => (/^-?\d{16,}$/.test(piece) && !Number.isSafeInteger(Number(piece)) ? `"${piece}"` : piece)));
 }
 
-const read = async (response) => { try { return parse(await response.text()); } catch { return {}; } };
+// What was answered; of a refusal that is no JSON nothing is known.
+async function read(response) {
+  const text = await response.text();
+  try { return parse(text); } catch (error) {
+    if (response.ok) throw error;
+    return {};
+  }
+}
 
 export async function request(method, path, body, more = {}) {
   for (;;) {
@@ -65,17 +72,32 @@ export async function call(method, path, body) {
 
 export const get = (path) => call("GET", path);
 
-// The items of a list that is answered in pages: all of them, or the first pages of them.
-export async function list(path, pages = Infinity) {
-  const found = [];
-  for (let next = path; next && pages > 0; pages -= 1) {
-    const response = await request("GET", next);
-    const data = await read(response);
-    if (!response.ok) throw new Refusal(response.status, data);
-    found.push(...data);
-    next = /<([^>]+)>; *rel="next"/.exec(response.headers.get("Link") ?? "")?.[1];
+// One page of a list, and how many items the whole of it has.
+export async function pageOf(path, parameters = {}) {
+  const response = await request("GET", `${path}${path.includes("?") ? "&" : "?"}${query(parameters)}`);
+  const items = await read(response);
+  if (!response.ok) throw new Refusal(response.status, items);
+  return { items, total: Number(response.headers.get("X-Total-Count") ?? items.length) };
+}
+
+// Parameters of an address; those that say nothing are left out.
+export function query(parameters) {
+  const given = new URLSearchParams();
+  for (const [name, value] of Object.entries(parameters)) {
+    for (const each of Array.isArray(value) ? value : [value]) if (each !== "" && each !== null && each !== undefined && each !== false) given.append(name, each);
   }
-  return found;
+  return given.toString();
+}
+
+// Has the browser keep what an address answers as a file.
+export async function download(path, name) {
+  const response = await request("GET", path);
+  if (!response.ok) throw new Refusal(response.status, await read(response));
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(await response.blob());
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
 // Reads JSON lines until the end or until stop(); answers a function that stops.

@@ -1,14 +1,18 @@
-// The page: tabs, lists, the chosen query, and what is looked at every second.
-import { call, get, list } from "./api.js";
+// The page: tabs, lists, the chosen query or input, and what is looked at every second.
+import { call, get } from "./api.js";
+import { Comparison } from "./comparison.js";
 import { Editor } from "./editor.js";
 import { Charts } from "./history.js";
+import { InputView } from "./inputs.js";
+import { PagedList, chooser, fillChooser } from "./lists.js";
 import { PlanView } from "./plan.js";
 import { recolour } from "./plots.js";
 import { LiveResults } from "./results.js";
-import { $, clock, coloured, count, element, exact, seconds, whole } from "./words.js";
+import { $, clock, coloured, count, element, exact, seconds, text, whole } from "./words.js";
 
 const SILENT_MS = 5000;
-const state = { word: Date.now(), started: null, waiting: new Map(), queries: [], chosen: null, live: null, tab: "queries", plan: null, charts: null, keywords: new Set() };
+const MOST_FAULTS = 50;
+const state = { word: Date.now(), started: null, waiting: new Map(), chosen: null, query: null, live: null, tab: "queries", plan: null, charts: null, comparison: null, keywords: new Set() };
 
 // -- tabs ---------------------------------------------------------------------------------
 
@@ -38,58 +42,39 @@ for (const name of TABS) {
 
 // -- the lists ----------------------------------------------------------------------------
 
-function drawList() {
-  const wanted = $("filter").value.toLowerCase();
-  $("filter-label").hidden = state.queries.length < 8;
-  const shown = state.queries.filter((query) => query.name.toLowerCase().includes(wanted)).slice(0, 200);
-  sync($("query-list"), shown, (query) => query.name, () => {
-    const button = element("button", { class: "item" }, element("span", { class: "dot" }), element("span", { class: "name" }), element("span", { class: "count" }), element("span", { class: "sub" }));
-    button.addEventListener("click", async () => {
-      await choose(button.dataset.key);
-      if (innerWidth <= 860) $("query-card").scrollIntoView({ behavior: "smooth" });
-    });
-    return button;
-  }, (button, query) => {
-    const [dot, name, number, sub] = button.children;
+function toCard(id) { if (innerWidth <= 860) $(id).scrollIntoView({ behavior: "smooth" }); }
+
+const queries = new PagedList($("query-list"), {
+  path: "/api/queries", name: "queries", key: (query) => query.name, empty: "None is registered yet.",
+  sorts: [["registered", "as registered"], ["name", "by name"], ["results down", "most results first"], ["state down", "inactive and failed first"], ["weight down", "heaviest first"]],
+  make: () => chooser(async (name) => { if (name !== state.chosen) await choose(name); toCard("query-card"); }),
+  fill: (button, query) => {
     const waits = state.waiting.get(query.name);
-    dot.className = `dot ${waits ? "waits" : { active: "good", failed: "bad" }[query.state] ?? ""}`;
-    text(name, query.name);
-    text(number, count(query.results));
-    text(sub, waits ? `waits for ${waits.input}` : query.state === "active" ? query.output : query.state);
-    button.setAttribute("aria-current", query.name === state.chosen);
-    button.title = query.text;
-  });
-}
+    const dot = waits ? "waits" : { active: "good", failed: "bad" }[query.state] ?? "";
+    const sub = waits ? `waits for ${waits.input}` : query.state === "active" ? query.output : query.state;
+    fillChooser(button, { dot, name: query.name, number: count(query.results), sub, title: query.text, isChosen: query.name === state.chosen });
+  },
+});
 
-function drawInputs(inputs) {
-  sync($("input-list"), inputs, (input) => input.name, () => element("div", { class: "item" }, element("span", { class: "dot" }), element("span", { class: "name" }), element("span", { class: "count" }), element("span", { class: "sub" })), (item, input) => {
-    const [dot, name, number, sub] = item.children;
-    dot.className = `dot ${input.held_back ? "held" : "good"}`;
-    text(name, input.name);
-    text(number, input.rate > 0.05 ? `${count(input.rate)}/s` : "");
-    text(sub, input.columns.map((column) => column.name).join(", ") + (input.held_back ? " · held back" : ""));
-    item.title = input.columns.map((column) => `${column.name} ${column.type}`).join(", ");
-  });
-}
+const inputs = new PagedList($("input-list"), {
+  path: "/api/inputs", name: "streams and relations", key: (input) => input.name, empty: "None is declared yet.",
+  sorts: [["declared", "as declared"], ["name", "by name"], ["rate down", "busiest first"]],
+  make: () => chooser(async (name) => { await lookAtInput(inputs.items.find((each) => each.name === name)); toCard("input-card"); }),
+  fill: (button, input) => {
+    const columns = input.columns.map((column) => `${column.name} ${column.type}`).join(", ");
+    const sub = `${input.columns.map((column) => column.name).join(", ")}${input.held_back ? " · held back" : ""}`;
+    fillChooser(button, { dot: input.held_back ? "held" : "good", name: input.name, number: input.rate > 0.05 ? `${count(input.rate)}/s` : "", sub, title: columns, isChosen: input.name === inputView.chosen?.name });
+  },
+});
 
-// Keeps the elements of a list, so that nothing jumps and the focus stays.
-function sync(list, items, key, make, fill) {
-  const have = new Map([...list.children].map((li) => [li.firstChild.dataset.key, li]));
-  items.forEach((item, at) => {
-    let li = have.get(key(item));
-    if (!li) {
-      const inner = make(item);
-      inner.dataset.key = key(item);
-      li = element("li", {}, inner);
-    }
-    have.delete(key(item));
-    fill(li.firstChild, item);
-    if (list.children[at] !== li) list.insertBefore(li, list.children[at] ?? null);
-  });
-  for (const li of have.values()) li.remove();
-}
+const inputView = new InputView((name) => choose(name));
 
-function text(place, value) { if (place.textContent !== value) place.textContent = value; }
+async function lookAtInput(input) {
+  const shown = inputView.show(input);
+  await choose(null);
+  inputs.draw();
+  await shown;
+}
 
 function waitingWords(waiting) {
   if (!waiting.length) return "";
@@ -105,17 +90,18 @@ async function choose(name) {
   state.live?.close();
   state.live = null;
   $("query-card").hidden = !name;
-  drawList();
+  if (name && inputView.chosen) { await inputView.show(null); inputs.draw(); }
+  queries.draw();
   if (!name) return;
   const query = await get(`/api/queries/${encodeURIComponent(name)}`);
   if (state.chosen !== name) return;
   $("query-text").replaceChildren(...coloured(query.text, state.keywords));
-  $("result-chart-title").textContent = "Over time";
-  state.live = new LiveResults(query, $("result-table"), $("result-note"), $("result-chart"), { results: $("result-title"), chart: $("result-chart-title") });
+  state.live = new LiveResults(query);
   drawQuery(query);
 }
 
 function drawQuery(query) {
+  state.query = query;
   text($("query-name"), query.name);
   text($("query-state"), query.state);
   $("query-state").className = `state ${query.state}`;
@@ -126,7 +112,7 @@ function drawQuery(query) {
   $("query-restart").hidden = query.state !== "failed";
   if (document.activeElement !== $("query-weight")) $("query-weight").value = query.weight;
   $("query-active").checked = query.active;
-  state.live?.counted(query.results);
+  state.live?.counted(query);
   const figures = [["results", count(query.results)], ["latency p50", seconds(query.latency_p50_seconds)], ["latency p95", seconds(query.latency_p95_seconds)], ["complete until", whole(query.complete_until)]];
   if (query.left_out) figures.push(["left out", count(query.left_out)]);
   $("query-figures").replaceChildren(...figures.map(([label, value]) => element("div", {}, element("b", {}, value), element("span", {}, label))));
@@ -150,6 +136,11 @@ async function restart(name, skips = false) {
 
 $("query-weight").addEventListener("change", (event) => turn("weight", event.target.value));
 $("query-active").addEventListener("change", (event) => turn("active", event.target.checked));
+$("query-edit").addEventListener("click", () => { if (state.query) editor.edit(state.query); });
+$("input-drop").addEventListener("click", async () => {
+  const { kind, name } = inputView.chosen;
+  if (confirm(`Drop ${kind} ${name}?`)) await attempt(async () => { await inputView.drop(); await look(); });
+});
 $("query-restart").addEventListener("click", () => restart(state.chosen));
 $("query-drop").addEventListener("click", async () => {
   const name = state.chosen;
@@ -223,7 +214,6 @@ $("theme").addEventListener("click", () => {
   recolour();
   state.plan?.recolour();
 });
-$("filter").addEventListener("input", drawList);
 // The editor is there before the server's first answer: who clicks early gets it.
 const editor = new Editor(registered);
 $("new-query").addEventListener("click", () => editor.open());
@@ -233,12 +223,13 @@ $("empty-new").addEventListener("click", () => editor.open(document.querySelecto
 
 async function drawFaults(streams) {
   const failures = await get("/api/failures");
-  $("fault-list").replaceChildren(...(failures.length ? failures.map((failure) => element("div", { class: "fault" },
+  const more = failures.splice(MOST_FAULTS);
+  $("fault-list").replaceChildren(...(failures.length ? [...failures.map((failure) => element("div", { class: "fault" },
     element("h3", {}, `${failure.query}: ${failure.operator}`), element("p", { class: "error" }, failure.error),
     element("p", { class: "note" }, `Since ${whole(new Date(failure.at_seconds * 1000).toISOString())}${failure.until_time ? `, in the step up to ${whole(failure.until_time)}` : ""}.`),
     failure.rows.length ? element("pre", { class: "code" }, failure.rows.join("\n")) : null,
     element("p", { class: "note" }, `What to do: ${failure.way_out}.`),
-    element("div", { class: "buttons" }, element("button", { onclick: () => restart(failure.query) }, "Restart"), element("button", { onclick: () => restart(failure.query, true) }, "Leave such rows out, and restart"))))
+    element("div", { class: "buttons" }, element("button", { onclick: () => restart(failure.query) }, "Restart"), element("button", { onclick: () => restart(failure.query, true) }, "Leave such rows out, and restart")))), more.length ? element("p", { class: "note" }, `And ${more.length.toLocaleString("en")} more: order the queries by state to see them.`) : ""]
     : [element("p", { class: "note" }, "All queries are well.")]));
   const late = await Promise.all(streams.filter((stream) => stream.late > 0).map(async (stream) => {
     const { columns, rows } = await get(`/api/streams/${encodeURIComponent(stream.name)}/late`);
@@ -263,24 +254,21 @@ async function look() {
 
 async function lookNow() {
   try {
-    const [status, queries] = await Promise.all([get("/api/status"), list("/api/queries")]);
+    const status = await get("/api/status");
     heard(status);
     vocabulary ??= await get("/api/vocabulary");
-    state.queries = queries.filter((query) => !query.name.startsWith("preview_"));
     state.keywords = new Set(vocabulary.keywords);
     editor.vocabulary = vocabulary;
     options($("strategy"), vocabulary.strategies, status.strategy);
     options($("mode"), vocabulary.modes, status.mode);
-    $("burst").hidden = !status.demo;
+    $("burst").hidden = $("compare").hidden = !status.demo;
+    if (status.demo) state.comparison ??= new Comparison(attempt);
     $("fault-count").hidden = !status.failures;
     text($("fault-count"), String(status.failures));
     state.waiting = new Map(status.waiting.map((each) => [each.query, each]));
     const failed = status.failures ? `${status.failures === 1 ? "One query has" : `${status.failures} queries have`} failed. ` : "";
     say(status.trouble ? `Trouble: ${status.trouble}` : `${failed}${waitingWords(status.waiting)}Bottleneck: ${status.bottleneck}`, status.trouble || status.failures ? "bad" : "good");
-    drawList();
-    $("empty-card").hidden = state.queries.length > 0 || !$("editor-card").hidden;
-    if (state.chosen && !state.queries.some((query) => query.name === state.chosen)) await choose(null);
-    if (!state.chosen && state.queries.length && state.tab === "queries" && $("editor-card").hidden) await choose(state.queries[0].name);
+    $("empty-card").hidden = status.queries > 0 || !$("editor-card").hidden || Boolean(inputView.chosen);
     await lookInto();
   } catch (error) {
     if (error.status === undefined) silent();
@@ -289,27 +277,34 @@ async function lookNow() {
 }
 
 async function lookInto() {
-  if (state.tab === "queries") {
-    const [streams, relations] = await Promise.all([get("/api/streams"), get("/api/relations")]);
-    drawInputs([...streams, ...relations]);
-    if (state.chosen) drawQuery(await get(`/api/queries/${encodeURIComponent(state.chosen)}`));
-  } else if (state.tab === "plan") {
-    const select = $("plan-query");
-    const names = ["", ...state.queries.slice(0, 300).map((query) => query.name)];
-    if (names.join("\n") !== [...select.options].map((option) => option.value).join("\n")) {
-      const before = select.value;
-      select.replaceChildren(...names.map((name) => element("option", { value: name }, name || "all queries")));
-      select.value = names.includes(before) ? before : "";
-    }
-    await state.plan.refresh();
-  } else if (state.tab === "charts") await state.charts.refresh();
+  if (state.tab === "queries") await lookAtQueries();
+  else if (state.tab === "plan") await state.plan.refresh();
+  else if (state.tab === "charts") await state.charts.refresh();
   else await drawFaults(await get("/api/streams"));
+}
+
+async function lookAtQueries() {
+  await Promise.all([queries.refresh(), inputs.refresh()]);
+  if (inputView.chosen) {
+    try { await inputView.refresh(); } catch (error) {
+      if (error.status !== 404) throw error;
+      await inputView.show(null); // it was dropped
+    }
+  }
+  if (!state.chosen && !inputView.chosen && queries.items.length && $("editor-card").hidden) await choose(queries.items[0].name);
+  if (!state.chosen) return;
+  const name = state.chosen;
+  try { drawQuery(await get(`/api/queries/${encodeURIComponent(name)}`)); } catch (error) {
+    if (error.status !== 404) throw error;
+    if (state.chosen === name) await choose(null); // it was dropped
+  }
 }
 
 async function registered(name) {
   vocabulary = null;
   await look();
-  if (name) await choose(name);
+  if (!name) return;
+  await choose(name);
 }
 
 async function forever() {

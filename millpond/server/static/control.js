@@ -2,18 +2,16 @@
 import { call, get } from "./api.js";
 import { element, inUnit } from "./words.js";
 
-let drawn = "";
-
-export async function controlTable(holder, title, meaning, kind, name, label = name) {
+// Draws it into holder, or only what has changed; answers the values.
+export async function controlTable(holder, kind, name, prefix = "knob") {
   const table = await get(`/api/entities/${kind}/${encodeURIComponent(name)}`);
-  title.textContent = `${kind} ${name === kind ? "" : label === name ? name : `of ${label}`}`.trim();
-  meaning.textContent = "";
   const key = `${kind}\t${name}`;
-  if (drawn !== key || !holder.childElementCount) {
-    drawn = key;
-    holder.replaceChildren(...table.attributes.filter((a) => a.knob).map((a) => knobRow(a, kind, name)), ...table.attributes.filter((a) => !a.knob).map(factRow));
+  if (holder.dataset.drawn !== key || !holder.childElementCount) {
+    holder.dataset.drawn = key;
+    holder.replaceChildren(...table.attributes.filter((a) => a.knob).map((a) => knobRow(a, kind, name, prefix)), ...table.attributes.filter((a) => !a.knob).map(factRow));
   }
   for (const attribute of table.attributes) show(holder, attribute);
+  return Object.fromEntries(table.attributes.map((each) => [each.name, each.value]));
 }
 
 function show(holder, attribute) {
@@ -30,8 +28,8 @@ function factRow(attribute) {
   return element("div", { class: "fact", title: attribute.meaning }, element("span", {}, attribute.name.replaceAll("_", " ")), element("b", { "data-name": attribute.name }));
 }
 
-function knobRow(attribute, kind, name) {
-  const id = `knob-${attribute.name}`;
+function knobRow(attribute, kind, name, prefix) {
+  const id = `${prefix}-${attribute.name}`;
   const said = element("span", { class: "said", role: "alert" });
   const input = attribute.choices.length
     ? element("select", { id, "data-name": attribute.name }, ...attribute.choices.map((choice) => element("option", {}, choice)))

@@ -9,15 +9,16 @@ export class Editor {
   constructor(registered) {
     this.registered = registered;
     this.marks = [];
+    this.edited = null;
     this.declared = {};
     this.words = { keywords: [], functions: [], connectors: [], strategies: [], settings: [], names: {} };
     this.area = CodeMirror.fromTextArea($("editor"), {
       lineNumbers: true, lineWrapping: true, placeholder: $("editor").placeholder,
-      extraKeys: { "Ctrl-Space": () => this.complete(), "Ctrl-Enter": () => this.register(), Tab: false, "Shift-Tab": false },
+      extraKeys: { "Ctrl-Space": () => this.complete(), "Ctrl-Enter": () => this.submit(), Tab: false, "Shift-Tab": false },
     });
     this.area.getInputField().setAttribute("aria-label", "Query in CQL");
     this.area.on("change", () => { clearTimeout(this.waiting); this.waiting = setTimeout(() => this.check(), CHECK_AFTER); });
-    $("register").addEventListener("click", () => this.register());
+    $("register").addEventListener("click", () => this.submit());
     $("preview").addEventListener("click", () => this.preview());
     $("ask").addEventListener("click", () => this.ask());
     $("explain").addEventListener("click", () => this.explain());
@@ -33,16 +34,39 @@ export class Editor {
   }
 
   open(text = "") {
+    if (this.edited !== null) { this.area.setValue(""); $("new-name").value = ""; }
+    this.show(null);
+    if (text) this.area.setValue(text);
+    this.begin();
+  }
+
+  // The text of a query that is there, to be altered or replaced.
+  edit(query) {
+    this.show(query.name);
+    this.area.setValue(query.text);
+    $("new-name").value = query.name;
+    this.begin();
+  }
+
+  show(edited) {
+    this.edited = edited;
+    $("editor-title").textContent = edited === null ? "New query" : `Edit query ${edited}`;
+    $("new-name").disabled = edited !== null;
+    $("register").textContent = edited === null ? "Register" : "Show the difference";
+    $("editor-output").hidden = true;
+  }
+
+  begin() {
     $("editor-card").hidden = false;
     $("empty-card").hidden = true;
     this.area.refresh();
-    if (text) this.area.setValue(text);
     this.area.focus();
     $("editor-card").scrollIntoView({ block: "nearest" });
   }
 
   close() {
     this.stopPreview();
+    if (this.edited !== null) { this.area.setValue(""); $("new-name").value = ""; this.show(null); }
     $("editor-card").hidden = true;
     $("editor-output").hidden = true;
     this.registered(null);
@@ -78,7 +102,7 @@ export class Editor {
       const { ok, problems, warnings, statements } = await call("POST", "/api/check", { text });
       if (text !== this.area.getValue()) return false;
       this.declared = Object.fromEntries(statements.filter((each) => each.name && each.columns.length).map((each) => [each.name, each.columns]));
-      $("register").textContent = statements.length && !statements.some((each) => each.does === "create") ? "Run" : "Register";
+      if (this.edited === null) $("register").textContent = statements.length && !statements.some((each) => each.does === "create") ? "Run" : "Register";
       if (!ok) { this.mark(problems[0].line, problems[0].column, problems[0].message); return false; }
       this.unmark();
       const one = statements.length === 1 ? "one statement" : `${statements.length} statements`;
@@ -154,6 +178,37 @@ export class Editor {
 
   stopPreview() {}
 
+  submit() { return this.edited === null ? this.register() : this.compare(); }
+
+  // What editing comes to, before anything is changed.
+  async compare(replace = false, reason = "") {
+    const path = `/api/queries/${encodeURIComponent(this.edited)}`, body = { text: this.text(), replace };
+    try {
+      const { how, meaning, statements, difference } = await call("POST", `${path}/difference`, body);
+      const kind = { "-": "gone", "+": "new" };
+      const shown = difference.map((line) => element("span", { class: kind[line[0]] ?? "" }, `${line}\n`));
+      const does = { altered: "Alter it", replaced: "Replace it" }[how];
+      this.output(...[
+        reason ? element("p", { class: "error" }, reason) : null,
+        element("p", {}, meaning),
+        shown.length ? element("pre", { id: "difference", class: "code" }, ...shown) : null,
+        statements.length ? element("details", {}, element("summary", {}, "What is executed"), element("pre", { class: "code" }, statements.join(";\n"))) : null,
+        does ? element("div", { class: "buttons" }, element("button", { id: "apply", class: "primary", onclick: () => this.apply(how, body) }, does)) : null,
+      ].filter((each) => each !== null));
+    } catch (error) { this.wrong(error); }
+  }
+
+  async apply(how, body) {
+    const name = this.edited;
+    try {
+      await call("PUT", `/api/queries/${encodeURIComponent(name)}`, { ...body, replace: how === "replaced" });
+      this.done(name);
+    } catch (error) {
+      if (how === "altered") await this.compare(true, error.message);
+      else this.wrong(error);
+    }
+  }
+
   async register() {
     const statements = await this.check();
     if (!statements) return;
@@ -182,6 +237,7 @@ export class Editor {
 
   done(name) {
     this.stopPreview();
+    this.show(null);
     this.area.setValue("");
     $("new-name").value = "";
     $("editor-output").hidden = true;

@@ -1,17 +1,23 @@
 // Charts over time, with marks where something was changed.
 import { get } from "./api.js";
 import { MEANING, Plot } from "./plots.js";
-import { $, bytes, clock, count, element, seconds } from "./words.js";
+import { $, bytes, clock, count, dated, element, seconds, text, whole } from "./words.js";
 
-const SHOWN_SECONDS = 300;
+const POINTS = 400;
+const EVERY_MS = 5000;
 const PLANE_SECONDS = 120;
+
+// What waits, and the budget: a line, or words where a line would flatten all others.
+function backlogSeries(budget) {
+  return [{ label: "waiting", fill: "#2a8fb322", stroke: MEANING.waiting }, { label: "with windows", stroke: MEANING.windows }, { label: budget, dash: [6, 4], stroke: MEANING.budget }];
+}
 
 export class Charts {
   constructor() {
     this.samples = [];
     this.marks = [];
     const marks = () => this.marks;
-    this.backlog = new Plot($("chart-backlog"), { series: [{ label: "waiting", fill: "#2a8fb322", stroke: MEANING.waiting }, { label: "with windows", stroke: MEANING.windows }, { label: "budget", dash: [6, 4], stroke: MEANING.budget }], value: bytes, marks });
+    this.backlog = new Plot($("chart-backlog"), { series: backlogSeries("budget"), value: bytes, marks });
     this.latency = new Plot($("chart-latency"), { series: ["mean", "p50", "p95", "p99"].map((label) => ({ label, stroke: MEANING[label], dash: label === "mean" ? [3, 3] : undefined })), value: seconds, marks });
     this.rates = new Plot($("chart-rates"), { series: [{ label: "in", stroke: MEANING.in }, { label: "out", stroke: MEANING.out }], value: count, marks });
     this.steps = new Plot($("chart-steps"), { series: [{ label: "driver", stroke: MEANING.driver }, { label: "Spark", stroke: MEANING.spark }], value: count, marks });
@@ -23,7 +29,11 @@ export class Charts {
       { label: "predicted", stroke: MEANING.predicted, paths: () => null, points: { show: true, size: 8, fill: "transparent", stroke: MEANING.predicted, width: 2 } },
     ] });
     $("plane-predict").addEventListener("click", () => this.predict());
+    $("chart-span").addEventListener("change", () => { this.samples = []; this.asking = 0; this.refresh(); });
   }
+
+  // How many seconds are shown; 0: all since the start.
+  span() { return Number($("chart-span").value); }
 
   async predict() {
     const button = $("plane-predict"), note = $("plane-note");
@@ -55,18 +65,33 @@ export class Charts {
   }
 
   forget() {
+    this.asking = 0;
     this.samples = [];
     this.marks = [];
     this.predicted = [];
   }
 
+  // The last minutes are fetched as they come; further back a picture of them, now and then.
   async refresh() {
-    const since = this.samples.at(-1)?.time ?? 0;
+    const span = this.span();
+    if (span > 0 && span <= 300) await this.follow(span);
+    else if (performance.now() >= (this.asking ?? 0)) {
+      const { samples, marks, started } = await get(`/api/history?since=${span ? Date.now() / 1000 - span : 0}&points=${POINTS}`);
+      if (span !== this.span()) return;
+      this.asking = performance.now() + EVERY_MS;
+      Object.assign(this, { samples, marks });
+      text($("chart-note"), span ? "" : `Since ${whole(new Date(started * 1000).toISOString())}; each point stands for the time up to the next one, with the peaks of backlog and of the slowest results.`);
+    }
+    this.draw();
+  }
+
+  async follow(span) {
+    const since = this.samples.at(-1)?.time ?? Date.now() / 1000 - span;
     const { samples, marks } = await get(`/api/history?since=${since}`);
     const last = this.samples.at(-1)?.time ?? 0;
-    this.samples = [...this.samples, ...samples.filter((sample) => sample.time > last)].slice(-SHOWN_SECONDS);
+    this.samples = [...this.samples, ...samples.filter((sample) => sample.time > last)].slice(-span);
     if (marks.length) this.marks = [...this.marks, ...marks.filter((m) => !this.marks.some((k) => k.time === m.time))].slice(-100);
-    this.draw();
+    text($("chart-note"), "");
   }
 
   draw() {
@@ -75,18 +100,21 @@ export class Charts {
     const times = of("time");
     const top = Math.max(...of("memory_bytes"), 1);
     const budget = of("budget_bytes").map((b) => (b > 20 * top ? null : b));
+    const isFar = budget.length > 0 && budget.at(-1) === null;
+    this.backlog.change(backlogSeries(isFar ? `budget ${bytes(samples.at(-1).budget_bytes)}, far above` : "budget"));
     this.backlog.show([times, of("backlog_bytes"), of("memory_bytes"), budget]);
     this.latency.show([times, ...["mean", "p50", "p95", "p99"].map((part) => of(`latency_${part}_seconds`))]);
     this.rates.show([times, of("arrived_per_second"), of("rows_out_per_second")]);
     const perSecond = (name) => samples.map((s, at) => (at ? Math.max(0, s[name] - samples[at - 1][name]) / Math.max(0.2, s.time - samples[at - 1].time) : null));
     this.steps.show([times, perSecond("driver_steps"), perSecond("executor_steps")]);
     this.drawPlane();
-    const items = this.marks.slice(-30).reverse().map((mark) => element("li", {}, element("time", {}, `${clock(mark.time)} UTC`), mark.what));
+    const items = this.marks.slice(-30).reverse().map((mark) => element("li", {}, element("time", {}, `${dated(mark.time)} UTC`), mark.what));
     $("marks").replaceChildren(...(items.length ? items : [element("li", {}, "Nothing was changed yet.")]));
   }
 
   drawPlane() {
-    const known = this.samples.slice(-PLANE_SECONDS).filter((sample) => sample.latency_mean_seconds !== null);
+    const since = (this.samples.at(-1)?.time ?? 0) - PLANE_SECONDS;
+    const known = this.samples.filter((sample) => sample.time > since && sample.latency_mean_seconds !== null);
     const last = known.at(-1);
     const points = [
       ...known.map((s) => ({ x: s.mean_backlog_bytes, before: s.latency_mean_seconds, now: s === last ? s.latency_mean_seconds : null })),

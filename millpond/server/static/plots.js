@@ -1,5 +1,5 @@
 // Charts with uPlot, in the colours of the page; they keep their size when the window changes.
-import { bytes, clock, element } from "./words.js";
+import { bytes, clock, count, dated, element } from "./words.js";
 
 // A colour means one thing on the whole page: red is trouble or a limit, green is well, amber is
 // held back, orange is Spark. Lines have others: those of what is measured their own, rows of a
@@ -8,17 +8,19 @@ const ROWS = ["#2a8fb3", "#8a5bb5", "#8a6f45", "#c8528f", "#4c6ad0", "#4f8a8a"];
 export const MEANING = {
   waiting: "#2a8fb3", windows: "#8a5bb5", budget: "#c8504a", in: "#4c6ad0", out: "#c8528f",
   mean: "#8a6f45", p50: "#8cc3d8", p95: "#3aa0c4", p99: "#1d6f8e", driver: "#4f8a8a", spark: "#e2762d",
-  before: "#8cc3d8", now: "#1d6f8e", predicted: "#8a5bb5",
+  before: "#8cc3d8", now: "#1d6f8e", predicted: "#8a5bb5", FIFO: "#6b7680", Chain: "#2a8fb3",
 };
 const POWERS = Array.from({ length: 50 }, (_, at) => 2 ** at);
+const TIMES = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 604800];
 const plots = new Set();
 
 export const colour = (index) => ROWS[index % ROWS.length];
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 export class Plot {
-  constructor(holder, { series, value, scatter = false, x = null, xLabel = "", marks = () => [], named = () => [], labels = true }) {
-    Object.assign(this, { holder, series, value, scatter, x, xLabel, marks, named, labels });
+  // value writes what stands at an axis, said what is told of a point.
+  constructor(holder, { series, value, said = value, scatter = false, x = null, xLabel = "", marks = () => [], named = () => [], labels = true }) {
+    Object.assign(this, { holder, series, value, said, scatter, x, xLabel, marks, named, labels, bands: [] });
     this.data = [[], ...series.map(() => [])];
     plots.add(this);
     new ResizeObserver(() => this.fit()).observe(holder);
@@ -34,26 +36,29 @@ export class Plot {
   build() {
     this.plot?.destroy();
     const axis = { stroke: css("--quiet"), grid: { stroke: css("--line"), width: 1 }, ticks: { stroke: css("--line") }, font: "11px system-ui, sans-serif" };
-    const values = (_, ticks) => ticks.map((tick) => (tick === null ? "" : this.value(tick)));
+    const values = (_, ticks, __, ___, step) => ticks.map((tick) => (tick === null ? "" : this.value === count && step < 100 ? tick.toFixed(decimals(step)) : this.value(tick)));
+    const steps = (value) => (value === null ? { incrs: TIMES } : value === bytes ? { incrs: POWERS } : {});
     const options = {
-      ...this.size(), padding: [10, 12, 0, 0], cursor: { drag: { x: false, y: false } },
+      ...this.size(), padding: [10, 28, 0, 0], cursor: { drag: { x: false, y: false } },
       tzDate: (time) => uPlot.tzDate(new Date(time * 1000), "Etc/UTC"),
       legend: { show: this.labels, live: false },
       scales: { x: { time: this.x === null, ...(this.scatter ? { range: (_, low, high) => [0, (high || 1) * 1.1] } : {}) }, y: { range: (_, low, high) => [0, high > 0 ? high * 1.08 : 1] } },
-      axes: [{ ...axis, values: (_, ticks) => ticks.map(this.x ?? clock), space: 70, ...(this.x === bytes ? { incrs: POWERS } : {}) }, { ...axis, size: 66, values, ...(this.value === bytes ? { incrs: POWERS } : {}) }],
+      axes: [{ ...axis, size: (_, said) => (said?.some((each) => each.includes("\n")) ? 48 : 34), values: (_, ticks) => (this.x ? ticks.map(this.x) : times(ticks)), space: 70, ...steps(this.x) }, { ...axis, size: 66, values, ...steps(this.value) }],
       series: [
         { label: this.x === null ? "time (UTC)" : this.xLabel },
         ...this.series.map((each, index) => ({
           label: each.label, stroke: each.stroke ?? colour(index), width: each.width ?? 1.8, dash: each.dash, fill: each.fill,
-          points: each.points ?? { show: false }, paths: each.paths, spanGaps: true,
+          points: each.points ?? { show: false }, paths: each.paths, spanGaps: true, class: each.isBound ? "bound" : undefined,
         })),
       ],
+      bands: this.bands.map(([above, below, fill]) => ({ series: [above, below], fill })),
       hooks: { draw: [(plot) => this.drawMarks(plot), (plot) => this.drawNames(plot)], setCursor: [(plot) => this.point(plot)] },
     };
     this.plot = new uPlot(options, this.data, this.holder);
     this.tip = element("div", { class: "tip", hidden: true });
     this.plot.over.append(this.tip);
     this.fit();
+    requestAnimationFrame(() => this.fit()); // once the legend has its lines
   }
 
   // The values where the pointer is, beside it.
@@ -70,7 +75,7 @@ export class Plot {
   valuesAt(idx) {
     const shown = this.series.map((each, at) => [each.label, this.data[at + 1]?.[idx]]).filter(([, value]) => value !== null && value !== undefined);
     const x = this.data[0][idx];
-    return shown.length ? [this.x ? this.x(x) : `${clock(x)} UTC`, ...shown.map(([label, value]) => `${label}: ${this.value(value)}`)] : [];
+    return shown.length ? [this.x ? this.x(x) : `${dated(x)} UTC`, ...shown.map(([label, value]) => `${label}: ${this.said(value)}`)] : [];
   }
 
   // The point of a scatter plot that is next to the pointer, if one is near.
@@ -144,15 +149,16 @@ export class Plot {
   }
 
   fit() {
-    if (!this.holder.clientWidth) return;
+    if (!this.holder.clientWidth || !plots.has(this)) return;
     this.plot.setSize(this.size());
     if (this.size().height !== this.plot.height) this.plot.setSize(this.size());
   }
 
-  change(series) {
+  // Other lines; bands are filled between two of them.
+  change(series, bands = []) {
     const before = this.series.map((each) => each.label).join("\n");
     if (series.map((each) => each.label).join("\n") === before) return;
-    this.series = series;
+    Object.assign(this, { series, bands });
     this.data = [[], ...series.map(() => [])];
     this.build();
   }
@@ -161,6 +167,18 @@ export class Plot {
     this.plot.destroy();
     plots.delete(this);
   }
+}
+
+// How many digits after the point tell the ticks of an axis apart: of 0.25 two, of 1e-7 seven.
+function decimals(step) {
+  const [digits, power = "0"] = String(step).split("e");
+  return Math.max(0, (digits.split(".")[1] ?? "").length - Number(power));
+}
+
+// The times at an axis; with the day, in a line of its own, where there is more than one.
+function times(ticks) {
+  const days = ticks.map((tick) => new Date(tick * 1000).toISOString().slice(5, 10));
+  return ticks.map((tick, at) => (days[0] === days.at(-1) || days[at] === days[at - 1] ? clock(tick) : `${clock(tick)}\n${days[at]}`));
 }
 
 export function recolour() {

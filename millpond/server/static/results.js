@@ -1,32 +1,71 @@
 // The results of one query, live: a relation as it is now, a stream with its latest elements.
-// Only what is shown is fetched: a small relation is followed, of a large one the first rows are
-// asked for again and again, and of a stream what is new of its last elements.
-import { get, lines } from "./api.js";
+// Only what is shown is fetched: a small relation is followed, of a large one a page is asked for
+// again and again, and of a stream what is new of its last elements.
+import { download, get, lines, query as asked } from "./api.js";
 import { Plot, colour } from "./plots.js";
-import { cell, count, element, exact, isTimestamp, moment, ordered } from "./words.js";
+import { RowTable } from "./rows.js";
+import { $, cell, count, isTimestamp, moment, ordered, pointed, text } from "./words.js";
 
 const LATEST = 100;
 const SHOWN = 200;
 const SERIES = 6;
 const SECONDS = 120;
 const LOOK_MS = 1000;
+const TYPED_MS = 250;
+const BOUNDS = /_(certain_)?(low|high)$/;
 
 export class LiveResults {
-  constructor(query, table, note, holder, titles) {
-    Object.assign(this, { query, table, note, titles });
+  constructor(query) {
+    this.query = query;
     this.isRelation = query.output === "relation";
     this.path = `/api/queries/${encodeURIComponent(query.name)}`;
     this.total = query.results;
     this.samples = { times: [], values: new Map() };
     this.columns = query.columns.map((column) => column.name);
     this.numeric = query.columns.map((column) => ["INT", "BIGINT", "DOUBLE"].includes(column.type));
-    this.plot = new Plot(holder, { series: [{ label: "rows" }], value: count });
+    this.chooseMeasure();
+    this.plot = new Plot($("result-chart"), { series: [{ label: "rows" }], value: count, said: pointed });
+    this.table = new RowTable($("result-table"), () => this.anew(false));
+    this.table.head(query.columns, this.isRelation ? null : "time");
+    this.offset = 0;
+    text($("result-title"), this.isRelation ? "Present content" : "Latest elements");
+    text($("result-chart-title"), this.measure ? `${this.measure} over time` : "Over time");
+    this.tools();
     this.forget();
-    this.head();
     this.look();
     this.drawer = setInterval(() => this.draw(), 250);
     this.sampler = setInterval(() => this.sample(), 1000);
   }
+
+  // -- search, pages, files ---------------------------------------------------------------------
+
+  tools() {
+    const on = (id, kind, action) => { $(id).addEventListener(kind, action, { signal: this.gone.signal }); };
+    this.gone = new AbortController();
+    $("result-find").value = "";
+    on("result-find", "input", () => { clearTimeout(this.typed); this.typed = setTimeout(() => this.anew(), TYPED_MS); });
+    on("result-before", "click", () => this.turn(-SHOWN));
+    on("result-after", "click", () => this.turn(SHOWN));
+    for (const form of ["csv", "parquet", "arrow"]) on(`result-${form}`, "click", () => this.save(form));
+  }
+
+  turn(by) {
+    this.offset = Math.max(0, this.offset + by);
+    this.anew(false);
+  }
+
+  async save(form) {
+    const wanted = { format: form, ...this.order(), find: this.find() };
+    try {
+      await download(`${this.path}/export?${asked(wanted)}`, `${this.query.name}.${form}`);
+    } catch (error) { this.say(error.message); }
+  }
+
+  find() { return $("result-find").value.trim(); }
+
+  order() { const { column = "", down = false } = this.table.sorted ?? {}; return { sort: column, descending: down }; }
+
+  // -- what is fetched ----------------------------------------------------------------------------
 
   forget() {
     this.rows = new Map();
@@ -36,8 +75,9 @@ export class LiveResults {
     this.isDirty = true;
   }
 
-  // The server was started anew: what it said before is of another life.
-  anew() {
+  // Something else is wanted, or the server was started anew and what it said is of another life.
+  anew(begins = true) {
+    if (begins) this.offset = 0;
     this.forget();
     this.unfollow();
     this.again(0);
@@ -62,8 +102,9 @@ export class LiveResults {
   }
 
   async lookAtLatest() {
-    const { id, rows } = await get(`${this.path}/latest?limit=${LATEST}&after=${this.id}`);
-    if (this.isClosed) return;
+    const find = this.find();
+    const { id, rows } = await get(`${this.path}/latest?${asked({ limit: LATEST, after: this.id, find })}`);
+    if (this.isClosed || find !== this.find()) return;
     if (Number(id) === this.id) return;
     this.id = Number(id);
     this.latest = [...this.latest, ...rows].slice(-LATEST);
@@ -71,12 +112,15 @@ export class LiveResults {
   }
 
   async lookAtContent() {
-    const { id, total, rows } = await get(`${this.path}/present?limit=${SHOWN}`);
-    if (this.isClosed) return;
+    const find = this.find(), isOrdered = this.table.sorted !== null;
+    const { id, total, found, rows } = await get(`${this.path}/present?${asked({ limit: SHOWN, offset: this.offset, find, ...this.order() })}`);
+    if (this.isClosed || find !== this.find()) return;
     this.rows = new Map(rows.map((held) => [JSON.stringify(held.row), held]));
     this.contentRows = total;
+    this.found = found;
+    this.isInOrder = isOrdered;
     this.isDirty = true;
-    if (total <= SHOWN) this.follow(id);
+    if (!find && total <= SHOWN) this.follow(id);
   }
 
   follow(id) {
@@ -99,7 +143,7 @@ export class LiveResults {
       this.again(0);
     } else if ("row" in line) {
       this.change(line);
-      this.contentRows = this.rows.size;
+      this.contentRows = this.found = this.rows.size;
       this.isDirty = true;
       if (this.rows.size > 2 * SHOWN) { this.unfollow(); this.again(0); }
     }
@@ -113,72 +157,64 @@ export class LiveResults {
     else this.rows.set(key, held);
   }
 
-  head() {
-    const heads = this.columns.map((name, at) => element("th", { class: this.numeric[at] ? "number" : "" }, name));
-    this.timeHead = element("th");
-    const first = this.isRelation ? [] : [this.timeHead];
-    this.body = element("tbody");
-    this.table.replaceChildren(element("thead", {}, element("tr", {}, ...first, ...heads)), this.body);
-    this.titles.results.textContent = this.isRelation ? "Present content" : "Latest elements";
-  }
+  // -- what is shown --------------------------------------------------------------------------------
 
   held() {
     const held = [...this.rows.values()].filter(({ weight }) => weight > 0);
-    return held.sort((a, b) => compare(this.columns, this.numeric, a.row, b.row));
+    return held.sort((a, b) => compare(this.columns, this.numeric, this.table.sorted, a.row, b.row));
   }
 
-  // What is shown: for each row the texts, and the exact values for whoever points at them.
   content() {
-    if (!this.isRelation) {
-      return this.latest.slice().reverse().map(({ ts, row }) => [[moment(ts), String(ts ?? "the beginning")], ...this.columns.map((name) => [cell(row[name]), exact(row[name])])]);
-    }
-    return this.held().slice(0, SHOWN).map(({ row, weight }) => {
-      const pairs = this.columns.map((name) => [cell(row[name]), exact(row[name])]);
-      const [last, whole] = pairs.at(-1);
-      return weight > 1 ? [...pairs.slice(0, -1), [`${last} ×${weight}`, `${whole}, ${weight} times`]] : pairs;
-    });
+    if (this.isRelation) return this.held().slice(0, SHOWN);
+    const rows = this.latest.slice().reverse().map(({ ts, row }) => ({ time: [moment(ts), String(ts ?? "the beginning")], row }));
+    if (this.table.sorted) rows.sort((a, b) => compare(this.columns, this.numeric, this.table.sorted, a.row, b.row));
+    return rows;
   }
 
-  say(words) { if (this.note.textContent !== words) this.note.textContent = words; }
+  say(words) { text($("result-note"), words); }
 
   draw() {
     if (!this.isDirty || document.hidden) return;
     this.isDirty = false;
-    const rows = this.content();
-    while (this.body.rows.length > rows.length) this.body.lastChild.remove();
-    rows.forEach((pairs, at) => this.fill(this.body.rows[at] ?? this.body.insertRow(), pairs));
-    this.timeHead.textContent = isTimestamp(this.latest.at(-1)?.ts ?? this.query.complete_until) ? "time (UTC)" : "time";
+    this.table.show(this.content(), this.isRelation);
+    if (!this.isRelation) text(this.table.timeHead, isTimestamp(this.latest.at(-1)?.ts ?? this.query.complete_until) ? "time (UTC)" : "time");
+    const isPaged = this.isRelation && (this.found ?? 0) > SHOWN;
+    $("result-pager").hidden = !isPaged;
+    $("result-before").disabled = this.offset === 0;
+    $("result-after").disabled = this.offset + SHOWN >= (this.found ?? 0);
     this.say(this.words());
   }
 
   words() {
     const gap = this.missed ? `; ${count(this.missed)} changes were let go before they were read, so it was asked for anew` : "";
     const total = this.isRelation ? this.contentRows ?? 0 : this.total;
-    if (!total) return "Nothing yet: results show as tuples come.";
-    if (this.isRelation) return `${count(total)} row${total === 1 ? "" : "s"}${total > SHOWN ? `, the first ${SHOWN} shown` : ""}${gap}`;
-    return `${count(total)} put out, the last ${Math.min(this.latest.length, LATEST)} shown`;
-  }
-
-  fill(line, pairs) {
-    const offset = this.isRelation ? 0 : 1;
-    pairs.forEach(([text, whole], at) => {
-      const place = line.cells[at] ?? line.insertCell();
-      if (place.title !== whole) place.title = whole;
-      if (place.textContent === text) return;
-      const isNew = place.textContent === "" || !this.isRelation;
-      place.textContent = text;
-      place.className = this.numeric[at - offset] ? "number" : "";
-      if (!isNew) { void place.offsetWidth; place.classList.add("changed"); }
-    });
+    if (!total) return this.state === "failed" ? "Nothing: it failed, and goes on when it is restarted." : "Nothing yet: results show as tuples come.";
+    if (!this.isRelation) return this.find() ? `${this.latest.length} of the last results have “${this.find()}” in them` : `${count(total)} put out, the last ${Math.min(this.latest.length, LATEST)} shown`;
+    const some = this.find() ? `${count(this.found)} of ${count(total)} rows` : `${count(total)} row${total === 1 ? "" : "s"}`;
+    const part = this.found <= SHOWN ? "" : this.offset ? `, ${this.offset + 1} to ${Math.min(this.found, this.offset + SHOWN)} shown` : `, the first ${SHOWN} shown`;
+    return `${some}${part}${gap}`;
   }
 
   // How many results there are by now, as the server counts them.
-  counted(total) {
-    if (total !== this.total) this.isDirty = true;
-    this.total = total;
+  counted({ results, state }) {
+    if (results !== this.total || state !== this.state) this.isDirty = true;
+    this.total = results;
+    this.state = state;
   }
 
-  // One sample a second: the first number of each row, or how much there is.
+  // -- over time ------------------------------------------------------------------------------------
+
+  // What is drawn: the first number that has bounds, or the first one; keys, or texts, tell rows apart.
+  chooseMeasure() {
+    const { columns } = this.query, isBounded = (name) => this.columns.includes(`${name}_low`) && this.columns.includes(`${name}_high`);
+    const numbers = columns.filter((column, at) => this.numeric[at] && !column.key && !BOUNDS.test(column.name)).map(({ name }) => name);
+    this.measure = this.isRelation ? numbers.find(isBounded) ?? numbers[0] ?? null : null;
+    this.hasBounds = this.measure !== null && isBounded(this.measure);
+    const keys = columns.filter((column) => column.key);
+    this.labels = (keys.length ? keys : columns.filter((_, at) => !this.numeric[at])).map(({ name }) => name);
+  }
+
+  // One sample a second: a number of each row with its bounds, or how much there is.
   sample() {
     const values = this.measures();
     const { times } = this.samples;
@@ -191,24 +227,36 @@ export class LiveResults {
       times.shift();
       for (const course of this.samples.values.values()) course.shift();
     }
-    const names = [...this.samples.values.keys()];
-    this.plot.change(names.map((label, at) => ({ label, stroke: colour(at) })));
-    this.plot.show([times, ...this.samples.values.values()]);
+    this.show();
     this.lastTotal = this.total;
   }
 
+  show() {
+    const courses = [...this.samples.values], series = [], data = [], bands = [];
+    const side = (course, at) => course.map((each) => each?.[at] ?? null);
+    courses.forEach(([label, course], at) => {
+      series.push({ label, stroke: colour(at) });
+      data.push(side(course, 0));
+      if (!this.hasBounds) return;
+      bands.push([series.length + 2, series.length + 1, `${colour(at)}33`]); // the first series is the time
+      series.push(...["low", "high"].map((which) => ({ label: `${label} ${which}`, stroke: `${colour(at)}88`, width: 0.8, isBound: true })));
+      data.push(side(course, 1), side(course, 2));
+    });
+    this.plot.change(series, bands);
+    this.plot.show([this.samples.times, ...data]);
+  }
+
   measures() {
-    if (!this.isRelation) return new Map([["elements a second", Math.max(0, this.total - (this.lastTotal ?? this.total))]]);
-    const number = this.numeric.indexOf(true);
-    const measure = this.columns[number];
-    if (number < 0 || (this.contentRows ?? 0) > 50) return new Map([["rows", this.contentRows ?? 0]]);
-    const labels = this.columns.filter((_, at) => !this.numeric[at]);
-    this.titles.chart.textContent = `${measure} over time`;
-    return new Map(this.held().slice(0, SERIES).map(({ row }) => [labels.map((name) => cell(row[name])).join(" ") || measure, row[measure] === null ? null : Number(row[measure])]));
+    if (!this.isRelation) return new Map([["elements a second", [Math.max(0, this.total - (this.lastTotal ?? this.total))]]]);
+    if (this.measure === null || (this.contentRows ?? 0) > 50) return new Map([["rows", [this.contentRows ?? 0]]]);
+    const number = (value) => (value === null || value === undefined ? null : Number(value));
+    const sides = this.hasBounds ? ["", "_low", "_high"] : [""];
+    return new Map(this.held().slice(0, SERIES).map(({ row }) => [this.labels.map((name) => cell(row[name])).join(" ") || this.measure, sides.map((end) => number(row[this.measure + end]))]));
   }
 
   close() {
     this.isClosed = true;
+    this.gone.abort();
     clearTimeout(this.waiting);
     this.unfollow();
     clearInterval(this.drawer);
@@ -217,13 +265,16 @@ export class LiveResults {
   }
 }
 
-function compare(columns, numeric, a, b) {
-  for (const [at, name] of columns.entries()) {
-    const [left, right] = [a[name], b[name]].map((value) => (numeric[at] ? ordered(value) : value));
+// Rows in order of a column that was chosen, or of the first, the second and so on.
+function compare(columns, numeric, sorted, a, b) {
+  const places = sorted ? [columns.indexOf(sorted.column), ...columns.keys()] : columns.keys();
+  const way = sorted?.down ? -1 : 1;
+  for (const at of places) {
+    const [left, right] = [a[columns[at]], b[columns[at]]].map((value) => (numeric[at] ? ordered(value) : value));
     if (left === right) continue;
     if (left === null) return 1;
     if (right === null) return -1;
-    if (left !== right && !(left == right)) return left < right ? -1 : 1;
+    if (!(left == right)) return (left < right ? -1 : 1) * (sorted && columns[at] === sorted.column ? way : 1);
   }
   return 0;
 }

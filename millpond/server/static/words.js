@@ -12,10 +12,15 @@ export function element(tag, attributes = {}, ...children) {
   return made;
 }
 
+export function text(place, value) { if (place.textContent !== value) place.textContent = value ?? ""; }
+
+const LEAST = 0.005;
+
 export function count(number) {
   if (number === null || number === undefined) return "–";
   if (Math.abs(number) >= 1e6) return `${(number / 1e6).toFixed(1)} M`;
   if (Math.abs(number) >= 1e4) return `${(number / 1e3).toFixed(1)} k`;
+  if (Math.abs(number) < LEAST) return "0";
   return Number.isInteger(number) ? String(number) : number.toFixed(number < 10 ? 2 : 1);
 }
 
@@ -40,6 +45,7 @@ export function inUnit(value, unit) {
   if (typeof value !== "number") return value === null || value === "" ? "–" : String(value);
   if (unit === "bytes") return bytes(value);
   if (unit === "s") return seconds(value);
+  if (!unit && value !== 0 && Math.abs(value) < LEAST) return String(Number(value.toPrecision(2)));
   return unit ? `${count(value)} ${unit}` : count(value);
 }
 
@@ -52,6 +58,11 @@ export function cell(value) {
   return String(Number(value.toPrecision(6)));
 }
 
+// A number where the pointer is: what a double no longer holds to the last digit is rounded too.
+export function pointed(value) {
+  return Number.isInteger(value) && !Number.isSafeInteger(value) ? value.toPrecision(6) : cell(value);
+}
+
 export const exact = (value) => (value === null || value === undefined ? "NULL" : String(value));
 
 // A number as it is compared: one that is text has more digits than a double (see api.js).
@@ -59,6 +70,14 @@ export const ordered = (value) => (typeof value === "string" && /^-?\d+$/.test(v
 
 // All times are those of UTC, as the page says on top.
 export const clock = (time) => new Date(time * 1000).toISOString().slice(11, 19);
+
+const DAY_SECONDS = 86_400;
+
+// A moment of the past: the time of day, and the day where it is another one than today.
+export function dated(time, now = Date.now() / 1000) {
+  const day = (at) => Math.floor(at / DAY_SECONDS);
+  return day(time) === day(now) ? clock(time) : `${new Date(time * 1000).toISOString().slice(0, 10)} ${clock(time)}`;
+}
 
 export const isTimestamp = (time) => typeof time === "string" && /^\d+-\d\d-\d\dT/.test(time);
 

@@ -91,7 +91,8 @@ def test_create_relation() -> None:
     )
     columns = schema(a=Type.INT, b=Type.STRING)
     source = Connector("json", ("t.json",))
-    assert action(text) == Create(RelationEntry("T", columns, (0,), source, has_changes=True))
+    entry = RelationEntry("T", columns, (0,), source, has_changes=True, on_conflict="refuse")
+    assert action(text) == Create(entry)
 
 
 def test_create_relation_with_a_key_of_several_columns() -> None:

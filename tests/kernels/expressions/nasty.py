@@ -111,6 +111,9 @@ def calls() -> Iterator[Expression]:
     yield from _patterns()
 
 
+PATTERNS = ("(a)", "(ä|X)+", r"(?i)^(.)", r"(\s)|b", "(.)$")
+"""Regular expressions, each with one group."""
+
 _CONSTANTS: dict[Type, tuple[object, ...]] = {
     Type.STRING: ("", "a", "b", " ", "ä", "X"),
     Type.INT: (0, 1, 2, -1, 5, -(2**31)),
@@ -151,6 +154,11 @@ def _arguments(parameter: Type | Kind, shared: Type, position: int) -> list[Expr
         return [Literal(digits, Type.INT) for digits in (2, 0, 1, -1, -2, -15, 15, 3)]
     if parameter is Kind.UNIT:
         return [Literal(unit, Type.STRING) for unit in TRUNCATIONS]
+    if parameter is Kind.GROUP:
+        return [Literal(group, Type.INT) for group in (1, 0)]
+    if parameter in (Kind.PATTERN, Kind.TEXT):
+        texts = PATTERNS if parameter is Kind.PATTERN else ("", r"<\1>", "x")
+        return [Literal(text, Type.STRING) for text in texts]
     type_ = parameter if isinstance(parameter, Type) else shared
     constants = [Literal(value, type_) for value in _CONSTANTS.get(type_, ())]
     return [column(type_, number), *constants]

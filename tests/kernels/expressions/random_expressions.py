@@ -61,6 +61,11 @@ class Drawing:
             return Literal(self.random.randint(-3, 5), Type.INT)
         if kind is Kind.UNIT:
             return Literal(self.random.choice(TRUNCATIONS), Type.STRING)
+        if kind is Kind.GROUP:
+            return Literal(self.random.randint(0, 1), Type.INT)
+        if kind in (Kind.PATTERN, Kind.TEXT):
+            texts = nasty.PATTERNS if kind is Kind.PATTERN else ("", r"\1!")
+            return Literal(self.random.choice(texts), Type.STRING)
         if function.name in ("lpad", "rpad") and position == 1:
             return Literal(self.random.randint(-1, 12), Type.INT)
         if kind is Kind.VALUE:
@@ -107,7 +112,8 @@ class Drawing:
         if kind == "not":
             return Call("not", (draw(),), type_)
         if kind == "like":
-            texts = (self.expression(Type.STRING, depth), self.expression(Type.STRING, depth))
+            pattern = self.random.choice(("", "%", "a%", "%b_", "_", "%ä%", "X"))
+            texts = self.expression(Type.STRING, depth), Literal(pattern, Type.STRING)
             return Call("like", texts, type_)
         of = self.random.choice(nasty.TYPES)
         if kind == "null":

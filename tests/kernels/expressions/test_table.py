@@ -5,7 +5,7 @@ from __future__ import annotations
 from millpond.cql.functions import FUNCTIONS, OPERATORS, SPARK_ONLY
 from millpond.kernels.expressions import table
 
-PLANNED = {"aligned"}
+PLANNED = {"aligned", "bound"}
 """What the planner calls, and nobody can write."""
 
 

@@ -3,7 +3,7 @@ from millpond.lab.chain.three_queries import _more_pronounced
 
 def verdict(together: list[float], alone: list[float]) -> str:
     leads = zip(together, alone, strict=True)
-    table = {"queries": ["three queries", "window join"], "workload": ["trace"] * 2}
+    table = {"queries": ["three queries", "window join"], "workload": ["trace"] * 2, "seed": [0, 0]}
     table |= dict(zip(("greedy", "round-robin", "fifo"), map(list, leads), strict=True))
     return _more_pronounced({"ahead": table}, "trace").verdict
 

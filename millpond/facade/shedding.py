@@ -1,0 +1,138 @@
+"""Watches how far answers are behind, and has streams keep fewer tuples, or more again."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Iterator
+
+from millpond.approximation.shedding import Shedding
+from millpond.catalog import QueryEntry
+from millpond.identities import InputId, OperatorId
+from millpond.intake.drop_point import percent_of, tolerating
+from millpond.sharing.queries import Queries
+from millpond.sharing.statement import KeptChanged
+from millpond.storage.queues import Queue
+
+logger = logging.getLogger("millpond")
+
+LOOK_SECONDS = 0.1
+"""So often it is looked how far answers are behind, at most."""
+LATELY = 0.25
+"""What comes is counted over this part of the time by which answers may be behind."""
+WORK = 0.25
+"""What waits has to be work for this part of the time by which answers may be behind."""
+
+
+class Watch:
+    """Decides for each stream with queries that tolerate a sample; the lock is held."""
+
+    def __init__(self, queries: Queries) -> None:
+        self._queries = queries
+        self._known: dict[InputId, Shedding] = {}
+        self._looks: dict[InputId, deque[tuple[float, int]]] = {}
+        """When it was looked at a stream, and how many tuples it had had by then."""
+        self._look_again = 0.0
+
+    def look(self) -> None:
+        """Has streams keep what there is time for, if that is wanted and it is time to look."""
+        ground = self._queries.ground
+        settings = ground.settings
+        if not ground.inputs.kept or settings.overload == "wait" or not settings.latency_seconds:
+            return
+        now = time.monotonic()
+        if now >= self._look_again and self._queries.has_runtime:
+            self._look_again = now + LOOK_SECONDS
+            for stream in list(ground.inputs.kept):
+                self._decide(stream, now, settings.latency_seconds)
+
+    def _decide(self, stream: InputId, now: float, allowed_seconds: float) -> None:
+        inputs = self._queries.ground.inputs
+        entry = inputs.streams[stream].entry
+        queries = [each for each in tolerating(inputs.catalog, stream) if each.active]
+        least = max(
+            (each.tolerates.least_percent for each in queries if each.tolerates), default=100
+        )
+        behind = max((self._behind(each, now, allowed_seconds) for each in queries), default=0.0)
+        known = self._known.get(stream)
+        if known is None or known.allowed_seconds != allowed_seconds:
+            known = Shedding(allowed_seconds)
+        present = percent_of(inputs.catalog, entry, inputs.settings())
+        coming = self._coming(stream, now, allowed_seconds)
+        load = None if coming is None else coming * present / 100 * self._tuple_seconds(queries)
+        work = max(map(self._waiting_seconds, queries), default=0.0)
+        decided = known.decide(now, present, least, behind, load, work)
+        self._known[stream], percent = decided
+        if percent != present:
+            self._keep(entry.name, percent, max(behind, work), allowed_seconds)
+
+    def _coming(self, stream: InputId, now: float, allowed_seconds: float) -> float | None:
+        """How many tuples came in a second lately; None if that was not seen for long enough."""
+        looks = self._looks.setdefault(stream, deque())
+        looks.append((now, self._queries.ground.inputs.streams[stream].arrived))
+        while len(looks) > 2 and now - looks[1][0] >= allowed_seconds * LATELY:
+            looks.popleft()
+        (first, before), (last, arrived) = looks[0], looks[-1]
+        return (arrived - before) / (last - first) if last - first >= LOOK_SECONDS / 2 else None
+
+    def _tuple_seconds(self, queries: list[QueryEntry]) -> float:
+        """How much work a tuple is for all who read what is kept of its stream."""
+        found = {
+            identity: self._queries.runtime.statistics[identity].cost_seconds
+            for output in map(self._output, queries)
+            if output is not None
+            for identity, queue in self._queues(output)
+            if not isinstance(queue.name, OperatorId)
+        }
+        return sum(found.values())
+
+    def _waiting_seconds(self, entry: QueryEntry) -> float:
+        """How much work waits before the answers of a query."""
+        output = self._output(entry)
+        return 0.0 if output is None else sum(self._work_seconds(*q) for q in self._queues(output))
+
+    def _keep(self, stream: str, percent: float, behind: float, allowed: float) -> None:
+        reason = f"answers were {behind:.2g} s behind, or would be; {allowed:g} s are allowed"
+        logger.info("stream %s keeps %g percent from now on: %s", stream, percent, reason)
+        self._queries.change([KeptChanged(stream, percent, reason)])
+
+    def _behind(self, entry: QueryEntry, now: float, allowed_seconds: float) -> float:
+        """How long the oldest of what a query could have worked on waits, if that is for work.
+
+        If what waits is soon done, something else holds answers up: fewer tuples would not help.
+        """
+        output = self._output(entry)
+        if output is None:
+            return 0.0
+        waiting = [each for each in self._queues(output) if not each[1].is_caught_up()]
+        oldest = min((_oldest(queue) for _, queue in waiting), default=now)
+        work = sum(self._work_seconds(*each) for each in waiting)
+        return max(0.0, now - oldest) if work >= WORK * allowed_seconds else 0.0
+
+    def _output(self, entry: QueryEntry) -> OperatorId | None:
+        group = self._queries.groups.of(entry.identity)
+        return self._queries.outputs.get(entry.identity) if group is None else group.output
+
+    def _queues(self, output: OperatorId) -> Iterator[tuple[OperatorId, Queue]]:
+        """The operators of a query, and what they read."""
+        graph, queues = self._queries.graph, self._queries.ground.inputs.queues
+        for identity in graph.upstream(output):
+            for name in graph.queues_of(identity):
+                if name in queues:
+                    yield identity, queues[name]
+
+    def _work_seconds(self, identity: OperatorId, queue: Queue) -> float:
+        """How long an operator will take for what waits before it, by what its tuples cost."""
+        rows = queue.waiting(_cursor(queue), queue.heartbeat)
+        return rows * self._queries.runtime.statistics[identity].cost_seconds
+
+
+def _oldest(queue: Queue) -> float:
+    """When the oldest tuple arrived that waits."""
+    return queue.oldest_arrival(_cursor(queue))
+
+
+def _cursor(queue: Queue) -> int:
+    """How far the last of those is that work on a queue."""
+    return min((each.cursor for each in queue.readers if each.works), default=queue.heartbeat)

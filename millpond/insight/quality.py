@@ -1,0 +1,116 @@
+"""How good the answers of queries are that tolerate a sample: SHOW QUALITY and engine.quality()."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from millpond.catalog import QueryEntry
+from millpond.cql.algebra import HopWindow, RangeWindow
+from millpond.identities import StreamId
+from millpond.sharing.beginnings import told_time
+from millpond.sharing.queries import Queries
+
+
+@dataclass(frozen=True)
+class Quality:
+    """How good the answers of a query are now."""
+
+    query: str
+    stream: str
+    kept_percent: float
+    """How many of the tuples that come are kept."""
+    least_percent: float
+    confidence_percent: float
+    reason: str
+    """Why so many are kept, if that was changed since this run began."""
+    dropped: int
+    """How many tuples were dropped so far."""
+    exact: str
+    """When answers are exact if nothing more is dropped: now, from a time on, or never."""
+    widths: dict[str, float]
+    """The widest confident bounds in the present answer, by columns, relative to the answers."""
+
+
+def quality_rows(queries: Queries) -> Iterator[dict[str, Any]]:
+    """A row for each query that tolerates a sample."""
+    for entry in queries.ground.catalog.of_kind(QueryEntry):
+        if entry.tolerates is not None:
+            found = quality_of(queries, entry)
+            yield {
+                "query": found.query,
+                "stream": found.stream,
+                "kept percent": found.kept_percent,
+                "at least": found.least_percent,
+                "confidence": found.confidence_percent,
+                "because": found.reason,
+                "dropped": found.dropped,
+                "exact": found.exact,
+                "widest bounds": ", ".join(f"{k} {v:.2%}" for k, v in found.widths.items()),
+            }
+
+
+def quality_of(queries: Queries, entry: QueryEntry) -> Quality:
+    """How good the answers of a query are; one that tolerates nothing is exact."""
+    said = entry.tolerates
+    if said is None:
+        return Quality(entry.name, "", 100.0, 100.0, 100.0, "", 0, "now", {})
+    intake = queries.ground.inputs.streams[StreamId(said.kept)]
+    return Quality(
+        entry.name,
+        said.stream,
+        100 * queries.ground.inputs.rate(StreamId(said.stream)),
+        said.least_percent,
+        said.confidence_percent,
+        queries.ground.inputs.kept_because.get(StreamId(said.stream), ""),
+        intake.dropped_count,
+        _exact(queries, entry, intake.dropped_until),
+        {} if entry.plan.is_stream else _widths(queries, entry),
+    )
+
+
+def _exact(queries: Queries, entry: QueryEntry, dropped_until: int | None) -> str:
+    """When all that was dropped has left the window."""
+    if dropped_until is None:
+        return "now"
+    windows = [each for each in entry.plan.walk() if isinstance(each, RangeWindow | HopWindow)]
+    length = windows[0].length_ticks
+    if length is None:
+        return "never"
+    gone = dropped_until + length + (windows[0].slide_ticks or 1)
+    if queries.ground.deliveries.of(entry.name).complete_until >= gone:
+        return "now"
+    streams = [] if entry.tolerates is None else [entry.tolerates.stream]
+    return f"from {told_time(queries, streams, gone)} on"
+
+
+def _widths(queries: Queries, entry: QueryEntry) -> dict[str, float]:
+    log = queries.ground.deliveries.of(entry.name)
+    with log.reading(nullcontext(), of_content=True) as read:
+        answer = log.net(read.pages)
+    names = entry.plan.schema.names
+    return {
+        name: _widest(answer, names.index(name))
+        for name in names
+        if f"{name}_certain_high" in names
+    }
+
+
+def _widest(answer: pa.Table, position: int) -> float:
+    """The largest width of bounds over the size of its answer, of what stands from a column on."""
+    columns = [answer.column(f"c{position + each}") for each in range(3)]
+    if not pa.types.is_integer(columns[0].type) and not pa.types.is_floating(columns[0].type):
+        return 0.0
+    size, low, high = (
+        np.asarray(column.cast(pa.float64(), safe=False).fill_null(0.0), dtype=np.float64)
+        for column in columns
+    )
+    width = high - low
+    with np.errstate(all="ignore"):
+        relative = np.where(width == 0, 0.0, width / np.abs(size))
+    return float(np.nan_to_num(relative, nan=np.inf).max()) if len(relative) else 0.0

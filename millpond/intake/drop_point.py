@@ -1,0 +1,138 @@
+"""A drop point: what comes to queries that tolerate a sample, instead of the tuples of a stream.
+
+It stands where tuples come in: what it drops costs nothing more, neither queues nor windows. A
+tuple stays iff a hash of seed, stream and sequence number is below the rate, so what is kept does
+not depend on pages. For dropped tuples of one time and key come one or two rows that say how many
+there are, and the least and the largest values. See docs/precision.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from millpond.approximation.sampling.draws import draws_of_rows, is_below
+from millpond.approximation.shedding import LEAST_PERCENT
+from millpond.catalog import Catalog, QueryEntry, StreamEntry, Tolerance
+from millpond.kernels.columns import integers
+from millpond.kernels.groups import Bools, Ints
+from millpond.settings import Settings
+
+LARGEST = 2.0**53
+"""A tuple with a value of this size, a NULL or a NaN where values are ranged is never dropped: of
+those that are, all values are known to be numbers."""
+
+
+@dataclass(frozen=True)
+class DropPoint:
+    """Keeps tuples of a stream at a rate, and what queries need to know of the others."""
+
+    stream: str
+    seed: int
+    rate: float
+    keys: tuple[int, ...]
+    ranged: tuple[int, ...]
+    grain_ticks: int
+
+    @staticmethod
+    def of(tolerance: Tolerance, seed: int, rate: float) -> DropPoint:
+        """The drop point for queries that need the same."""
+        needs = tolerance.keys, tolerance.ranged, tolerance.grain_ticks
+        return DropPoint(tolerance.stream.lower(), seed, rate, *needs)
+
+    def kept(self, page: pa.Table) -> pa.Table:
+        """What comes of a page of the stream."""
+        if self.rate >= 1:
+            return _with_columns(page, np.zeros(page.num_rows, np.int64), np.ones(page.num_rows))
+        can_go = self._can_go(page)
+        draws = draws_of_rows(self.seed, self.stream, integers(page["_seq"]))
+        stays = is_below(draws, self.rate) | ~can_go
+        weights = np.where(can_go, 1 / self.rate, 1.0)
+        none = np.zeros(page.num_rows, np.int64)
+        kept = _with_columns(page, none, weights).filter(pa.array(stays))
+        if stays.all():
+            return kept
+        whole = pa.concat_tables([kept, *self._rest(page.filter(pa.array(~stays)), kept.schema)])
+        order = np.lexsort((integers(whole["_seq"]), integers(whole["_ts"])))
+        return whole.take(pa.array(order))
+
+    def _can_go(self, page: pa.Table) -> Bools:
+        found = np.ones(page.num_rows, np.bool_)
+        for position in self.ranged:
+            column = page[f"c{position}"]
+            found &= np.asarray(column.is_valid())
+            if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+                values = column.cast(pa.float64(), safe=False).fill_null(0.0)
+                found &= np.abs(np.asarray(values)) < LARGEST  # which no NaN is
+        return found
+
+    def _rest(self, gone: pa.Table, schema: pa.Schema) -> Iterable[pa.Table]:
+        """The rows that stand for dropped tuples: of each group the least values and, if there are
+        several, the largest ones, which stand for one tuple."""
+        times = integers(gone["_ts"])
+        first, last = times // self.grain_ticks, -(-times // self.grain_ticks)
+        keys = [f"c{key}" for key in self.keys]
+        table = gone.append_column("first", pa.array(first)).append_column("last", pa.array(last))
+        wanted = [("_ts", "max"), ("_seq", "min"), ("_seq", "max"), ("_seq", "count")]
+        wanted += [(f"c{each}", end) for each in self.ranged for end in ("min", "max")]
+        groups = table.group_by(["first", "last", *keys], use_threads=False).aggregate(wanted)
+        counts = integers(groups["_seq_count"])
+        yield self._rows(groups, "min", np.maximum(counts - 1, 1), schema)
+        several = groups.filter(pa.array(counts > 1))
+        yield self._rows(several, "max", np.ones(several.num_rows, np.int64), schema)
+
+    def _rows(self, groups: pa.Table, end: str, counts: Ints, schema: pa.Schema) -> pa.Table:
+        known: Mapping[str, pa.ChunkedArray] = {
+            "_ts": groups["_ts_max"],
+            "_seq": groups[f"_seq_{end}"],
+            **{f"c{key}": groups[f"c{key}"] for key in self.keys},
+            **{f"c{each}": groups[f"c{each}_{end}"] for each in self.ranged},
+        }
+        nothing = pa.nulls(groups.num_rows)
+        names = schema.names[:-2]
+        columns = [known.get(name, nothing) for name in names]
+        weights = np.full(groups.num_rows, 1 / self.rate)
+        arrays = [*columns, pa.array(counts), pa.array(weights)]
+        typed = [_cast(each, field.type) for each, field in zip(arrays, schema, strict=True)]
+        return pa.Table.from_arrays(typed, schema=schema)
+
+
+def _cast(column: pa.ChunkedArray | pa.Array, type_: pa.DataType) -> pa.ChunkedArray | pa.Array:
+    return column if column.type == type_ else pc.cast(column, type_)
+
+
+def _with_columns(page: pa.Table, dropped: Ints, weights: np.ndarray) -> pa.Table:
+    names = [f"c{page.num_columns - 2}", f"c{page.num_columns - 1}"]
+    table = page.append_column(names[0], pa.array(dropped))
+    return table.append_column(names[1], pa.array(weights))
+
+
+def dropped_in(kept: pa.Table) -> tuple[int, int | None]:
+    """How many tuples were dropped of a page, by what was kept, and the largest time of one."""
+    counts = integers(kept.column(kept.num_columns - 2))
+    times = integers(kept["_ts"])[counts > 0]
+    return int(counts.sum()), int(times.max()) if len(times) else None
+
+
+def tolerating(catalog: Catalog, stream: str) -> list[QueryEntry]:
+    """The queries over a stream that tolerate a sample of it."""
+    entries: Iterable[QueryEntry] = catalog.of_kind(QueryEntry)
+    name = stream.lower()
+    return [each for each in entries if each.tolerates and each.tolerates.stream.lower() == name]
+
+
+def percent_of(catalog: Catalog, entry: StreamEntry, settings: Settings) -> float:
+    """How many tuples of a stream are kept: none of its queries gets less than it tolerates, and
+    as long as overload means to wait all are kept. What the engine has decided counts while a
+    latency is set, and some are kept whatever was decided."""
+    if settings.overload == "wait":
+        return 100.0
+    active = [each.tolerates for each in tolerating(catalog, entry.name) if each.active]
+    least = max((each.least_percent for each in active if each), default=100.0)
+    is_shed = entry.shed_percent is not None and settings.latency_seconds > 0
+    percent = entry.shed_percent if is_shed else entry.kept_percent
+    return max(percent or LEAST_PERCENT, least)
