@@ -90,6 +90,7 @@ async function choose(name) {
   state.live?.close();
   state.live = null;
   $("query-card").hidden = !name;
+  $("query-card").inert = true; // until its own query is drawn: nobody turns a knob of another
   if (name && inputView.chosen) { await inputView.show(null); inputs.draw(); }
   queries.draw();
   if (!name) return;
@@ -102,6 +103,7 @@ async function choose(name) {
 
 function drawQuery(query) {
   state.query = query;
+  $("query-card").inert = false;
   text($("query-name"), query.name);
   text($("query-state"), query.state);
   $("query-state").className = `state ${query.state}`;
@@ -294,7 +296,10 @@ async function lookAtQueries() {
   if (!state.chosen && !inputView.chosen && queries.items.length && $("editor-card").hidden) await choose(queries.items[0].name);
   if (!state.chosen) return;
   const name = state.chosen;
-  try { drawQuery(await get(`/api/queries/${encodeURIComponent(name)}`)); } catch (error) {
+  try {
+    const query = await get(`/api/queries/${encodeURIComponent(name)}`);
+    if (state.chosen === name) drawQuery(query);
+  } catch (error) {
     if (error.status !== 404) throw error;
     if (state.chosen === name) await choose(null); // it was dropped
   }
