@@ -26,6 +26,7 @@ BUILT_IN = {
     "json": "millpond.connectors.json_lines",
     "kafka": "millpond.connectors.kafka",
     "parquet": "millpond.connectors.parquet_files",
+    "postgres": "millpond.connectors.postgres",
     "push": "millpond.connectors.push",
     "rate": "millpond.connectors.rate",
     "stdin": "millpond.connectors.stdin",
@@ -78,7 +79,8 @@ def open_sink(
     if query.sink is None:
         raise InputError(f"query {query.name} has no INTO")
     claims = claims or Claims()
-    results = Results(query.name, query.plan.schema, directory or Path(), claims, resume)
+    schema, is_stream = query.plan.schema, query.plan.is_stream
+    results = Results(query.name, schema, directory or Path(), claims, resume, is_stream)
     given = _resolved(query.sink)
     with hiding(_secrets_of(given)):
         try:

@@ -34,6 +34,8 @@ class Results:
     claims: Claims = field(default_factory=Claims)
     resume: Any = None
     """What the sink's ``mark`` was when an earlier run ended: whatever it holds beyond goes."""
+    is_stream: bool = True
+    """Whether results only come; those of a relation come and go, by the signs of their weights."""
 
     @property
     def names(self) -> list[str]:

@@ -6,21 +6,17 @@ kill and one that comes to its end.
 
 from __future__ import annotations
 
-import os
-import random
-import signal
 import sys
-import threading
-import time
 from pathlib import Path
 
 from millpond import Engine
 from millpond.connectors import kafka_sink
 from millpond.settings import Settings
 from millpond.storage.log import CommitLog
+from tests.connectors.lives import killed_lives
 
-MOMENTS = ("before log", "after log", "before topic", "after topic", "some time")
 PAGE_ROWS = 16
+COMMITS = [(CommitLog, "append"), (kafka_sink.Connection, "transact")]
 
 
 def live(brokers: str, read: str, written: str, store: Path) -> None:
@@ -39,50 +35,13 @@ def live(brokers: str, read: str, written: str, store: Path) -> None:
         engine.finish()
 
 
-def die_at(moment: str, count: int, seconds: float) -> None:
-    """Has this process be killed at a moment."""
-    if moment == "some time":
-        threading.Thread(target=lambda: (time.sleep(seconds), _die()), daemon=True).start()
-        return
-    when, _, what = moment.partition(" ")
-    owner, name = (CommitLog, "append") if what == "log" else (kafka_sink.Connection, "transact")
-    known, left = getattr(owner, name), [count]
-
-    def watched(*arguments: object) -> object:
-        left[0] -= 1
-        if left[0] == 0 and when == "before":
-            _die()
-        answer = known(*arguments)
-        if left[0] == 0:
-            _die()
-        return answer
-
-    setattr(owner, name, watched)
-
-
-def _die() -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
 def main(brokers: str, read: str, written: str, store: str, seed: str, kills: str) -> int:
     """Says how many lives were killed."""
-    rng, killed, lives = random.Random(int(seed)), 0, 0
-    while True:
-        moment = MOMENTS[lives % len(MOMENTS)]
-        count, seconds = rng.randint(2, 6), rng.uniform(0.05, 1.0)
-        child = os.fork()
-        if child == 0:
-            if killed < int(kills):
-                die_at(moment, count, seconds)
-            live(brokers, read, written, Path(store))
-            os._exit(0)
-        _, status = os.waitpid(child, 0)
-        lives += 1
-        if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL:
-            killed += 1
-            continue
-        sys.stdout.write(f"{killed}\n")
-        return os.waitstatus_to_exitcode(status)
+    killed = killed_lives(
+        lambda: live(brokers, read, written, Path(store)), COMMITS, int(seed), int(kills)
+    )
+    sys.stdout.write(f"{killed}\n")
+    return 0
 
 
 if __name__ == "__main__":

@@ -114,7 +114,13 @@ def parameters() -> Iterator[tuple[str, str, str]]:
 def call(connector: str, role: str, parameter: str) -> str:
     """A call of a connector with a secret, and whatever else it needs."""
     nobody = {"topic": "'t'", "brokers": "'127.0.0.1:1'"}
-    known = {"csv": {"file": "'a.csv'"}, "json": {"file": "'a.json'"}, "kafka": nobody}
+    database = {"dsn": "'host=127.0.0.1 port=1'", "table": "'t'"}
+    known = {
+        "csv": {"file": "'a.csv'"},
+        "json": {"file": "'a.json'"},
+        "kafka": nobody,
+        "postgres": database,
+    }
     others = known.get(connector, {})
     others = {"parquet": {"file" if role == "source" else "directory": "'a.parquet'"}}.get(
         connector, others
