@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import pyarrow as pa
 
-from millpond.catalog import QueryEntry
-from millpond.cql.algebra import HopWindow, RangeWindow
+from millpond.catalog import QueryEntry, Tolerance
+from millpond.cql.algebra import HopWindow, RangeWindow, StreamScan
+from millpond.cql.node import Node
 from millpond.identities import StreamId
 from millpond.sharing.beginnings import told_time
 from millpond.sharing.queries import Queries
@@ -69,24 +70,28 @@ def quality_of(queries: Queries, entry: QueryEntry) -> Quality:
         said.confidence_percent,
         queries.ground.inputs.kept_because.get(StreamId(said.stream), ""),
         intake.dropped_count,
-        _exact(queries, entry, intake.dropped_until),
+        _exact(queries, entry, said, intake.dropped_until),
         {} if entry.plan.is_stream else _widths(queries, entry),
     )
 
 
-def _exact(queries: Queries, entry: QueryEntry, dropped_until: int | None) -> str:
+def _exact(queries: Queries, entry: QueryEntry, said: Tolerance, dropped_until: int | None) -> str:
     """When all that was dropped has left the window."""
     if dropped_until is None:
         return "now"
-    windows = [each for each in entry.plan.walk() if isinstance(each, RangeWindow | HopWindow)]
-    length = windows[0].length_ticks
-    if length is None:
+    window = next(each for each in entry.plan.walk() if _is_over(each, said.kept))
+    if window.length_ticks is None:
         return "never"
-    gone = dropped_until + length + (windows[0].slide_ticks or 1)
+    gone = dropped_until + window.length_ticks + (window.slide_ticks or 1)
     if queries.ground.deliveries.of(entry.name).complete_until >= gone:
         return "now"
-    streams = [] if entry.tolerates is None else [entry.tolerates.stream]
-    return f"from {told_time(queries, streams, gone)} on"
+    return f"from {told_time(queries, [said.stream], gone)} on"
+
+
+def _is_over(node: Node, stream: str) -> TypeGuard[RangeWindow | HopWindow]:
+    if not isinstance(node, RangeWindow | HopWindow):
+        return False
+    return isinstance(node.input, StreamScan) and node.input.name == stream
 
 
 def _widths(queries: Queries, entry: QueryEntry) -> dict[str, float]:
