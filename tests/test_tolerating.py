@@ -7,10 +7,13 @@ import pyarrow as pa
 import pytest
 
 from millpond import Engine
+from millpond.approximation.needed import FIRST_PERCENT
+from millpond.approximation.shedding import Shedding
 from millpond.errors import CqlError
 from millpond.execution.work import Destination
 from millpond.facade.shedding import Watch
 from millpond.identities import StreamId
+from millpond.insight.quality import error_of
 from millpond.intake.drop_point import DropPoint
 from millpond.intake.taking import Taking, admit_elsewhere
 from millpond.spark.sources import ReadPage
@@ -664,6 +667,66 @@ def test_a_setting_says_what_queries_tolerate_that_do_not_say_so(tmp_path):
         assert tolerated(engine) == wanted
         engine.compact_log()
         engine.close()
+
+
+def kept_for(error, monkeypatch, where="WHERE v < 50"):
+    """How much is kept at last for a query that tolerates an error, while nobody would keep any,
+    how far its bounds were then, and the engine."""
+    monkeypatch.setattr(Shedding, "decide", lambda self, now, present, least, *_: (self, least))
+    monkeypatch.setattr(Watch, "look", lambda _: None)
+    text = f"RELATION SELECT count(*) AS n, sum(v) AS s FROM S [RANGE 20] {where}"
+    engine = engine_with({"q": text}, f"TOLERATE (ERROR {error})", latency="1 hour")
+    watch, errors, now = Watch(engine.queries), [], time.monotonic()
+    for part in range(14):
+        rows = tuples(8000, seed=part, times=50)
+        engine.push("S", [(*row[:3], row[3] + 50 * part) for row in rows])
+        engine.run_until_idle()
+        with engine.held():
+            watch._decide(StreamId("S"), now + 2 * part, 1.0)
+            entry = engine.query_entry("q")
+            errors.append(error_of(engine.queries, entry, "PERCENT" in error))
+    return engine.quality("q").kept_percent, errors[-3:], engine
+
+
+def test_a_query_that_says_an_error_gets_as_many_tuples_as_that_takes(monkeypatch):
+    wide, errors, engine = kept_for("40 PERCENT", monkeypatch)
+    assert all(0 < each <= 0.40 for each in errors)
+    assert engine.quality("q").tolerated_error == "40 PERCENT"
+    assert engine.quality("q").reason
+    narrow, errors, _ = kept_for("5 PERCENT", monkeypatch)
+    assert all(0 < each <= 0.05 for each in errors)
+    assert wide < FIRST_PERCENT < narrow < 100
+    few, errors, _ = kept_for("30000", monkeypatch)
+    assert all(0 < each <= 30_000 for each in errors)
+    assert few < narrow
+
+
+def test_an_error_that_no_sample_has_is_none(monkeypatch):
+    kept, errors, _ = kept_for("1 PERCENT", monkeypatch, where="WHERE v < 50 AND x > 1e200")
+    assert kept == 100
+    assert errors[-1] == 0
+
+
+def test_an_error_is_said_of_relations_and_lasts(tmp_path):
+    text = "SELECT count(*) AS n FROM S [RANGE 20]"
+    for said, reason in (
+        (
+            "TOLERATE (ERROR 2 PERCENT) AS SELECT Istream count(*) AS n FROM S [RANGE 2]",
+            "AS RELATION",
+        ),
+        (f"TOLERATE (ERROR 0) AS {text}", "more than 0; or write EXACT"),
+        (f"TOLERATE (ERROR 2, ERROR 2 PERCENT) AS {text}", "twice"),
+    ):
+        with pytest.raises(CqlError, match=reason):
+            engine_with({}).execute(f"CREATE QUERY z {said}")
+    store = str(tmp_path / "store")
+    with engine_with({"q": text}, "TOLERATE (ERROR 2 PERCENT)", store=store) as engine:
+        engine.execute("ALTER QUERY q TOLERATE (ERROR 0.5, SAMPLE AT LEAST 3 PERCENT)")
+    with Engine(settings={"store": store}) as engine:
+        said = "TOLERATE (SAMPLE AT LEAST 3 PERCENT, ERROR 0.5, CONFIDENCE 95 PERCENT)"
+        assert str(engine.query_entry("q").tolerates) == said
+        (row,) = engine.execute("SHOW QUALITY")[0].to_pylist()
+        assert row["error"] == "0.5"
 
 
 def test_what_is_set_from_the_start_is_remembered_with_each_query(tmp_path):

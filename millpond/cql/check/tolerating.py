@@ -139,6 +139,11 @@ class _Parts:
         except NoBoundError as no_bound:
             raise StatementError(f"TOLERATE: {no_bound}", said.offset) from None
         self._own = self._input.own
+        if said.error and plan.is_stream:
+            raise self._refusal(
+                "the error of a stream's elements is not known before they come; write AS RELATION "
+                "behind AS, or leave ERROR out, or"
+            )
 
     def _refusal(self, reason: str) -> StatementError:
         return StatementError(f"TOLERATE: {reason}; leave TOLERATE out", self._said.offset)
@@ -155,6 +160,8 @@ class _Parts:
             tuple(each - self._own.start for each in sorted(self._keys)),
             tuple(each - self._own.start for each in sorted(set(self._ranged))),
             self._grain,
+            self._said.error,
+            self._said.is_relative,
         )
 
     @property
