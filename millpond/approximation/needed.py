@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 FIRST_PERCENT = 50.0
 """So much is kept at least before it is known how wide bounds are."""
-ROOM, SPARE = 1.5, 2.0
-"""So many times as much is kept as the present answer needs, since the next may need more; and no
-less is kept again before it is that many times as much."""
+ROOM, SPARE = 1.2, 1.4
+"""So much is kept that errors may become that many times as large; and no less is kept again before
+they could become that many times as large."""
 STEEPEST = 0.5
 """A measurement brings what is kept at least down to this part of it at most."""
 
@@ -38,16 +38,15 @@ class Least:
     def measured(self, present_percent: float, error: float, allowed: float) -> Least:
         """What is known after the error of an answer was measured that is of one rate.
 
-        >>> Least(50.0).measured(50.0, error=0.01, allowed=0.02).percent
-        30.0
-        >>> round(Least(20.0).measured(20.0, error=0.03, allowed=0.02).percent, 3)
-        54.0
+        >>> round(Least(50.0).measured(50.0, error=0.01, allowed=0.02).percent, 1)
+        26.5
+        >>> round(Least(20.0).measured(20.0, error=0.03, allowed=0.02).percent, 1)
+        44.8
         """
         if present_percent >= 100 or error == 0:
             return self
-        needed = needed_percent(present_percent, error, allowed)
-        wanted = min(100.0, ROOM * needed)
+        wanted = needed_percent(present_percent, ROOM * error, allowed)
         if error > allowed:
             return Least(max(self.percent, wanted))
-        is_spare = self.percent > SPARE * needed
+        is_spare = self.percent > needed_percent(present_percent, SPARE * error, allowed)
         return Least(max(STEEPEST * self.percent, wanted)) if is_spare else self

@@ -18,6 +18,7 @@ MEASURE_SECONDS = 1.0
 class _Known:
     """What is known of a query: what it needs, and since when so much is kept as is now."""
 
+    said: Tolerance
     least: Least
     percent: float
     since: int | None
@@ -45,9 +46,10 @@ class ToleratedErrors:
 
     def _looked_at(self, entry: QueryEntry, said: Tolerance, present: float, now: float) -> _Known:
         known = self._known.get(entry.identity)
-        if known is None or known.percent != present:
+        if known is None or known.said != said or known.percent != present:
             largest = self._queries.ground.inputs.streams[StreamId(said.stream)].largest
-            return _Known(Least() if known is None else known.least, present, largest)
+            is_known = known is not None and known.said == said
+            return _Known(said, known.least if known and is_known else Least(), present, largest)
         is_time = now >= known.measured_at + MEASURE_SECONDS
         if not is_time or not self._is_of_one_rate(entry, said, known.since):
             return known
