@@ -8,7 +8,6 @@ import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
-from types import SimpleNamespace
 
 import pytest
 
