@@ -156,7 +156,7 @@ class _Query:
         query = (
             f"COPY (WITH s AS (SELECT pg_snapshot_xmin(x)::text::bigint AS low, "  # noqa: S608
             f"pg_snapshot_xmax(x)::text::bigint AS high FROM pg_current_snapshot() x) "
-            f"SELECT (t.xmin::text::bigint - s.low % 4294967296 + 4294967296) % 4294967296 "
+            f"SELECT mod(t.xmin::text::bigint - mod(s.low, 4294967296) + 4294967296, 4294967296) "
             f"< s.high - s.low, {self._key}, {self._columns.listed} FROM ONLY {self._table} t, s "
             f"{behind} ORDER BY {self._key} LIMIT {int(most)}) TO STDOUT"
         )

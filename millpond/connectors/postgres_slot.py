@@ -5,7 +5,8 @@ The log is read by SQL, peeked at, and passed only behind what is in a commit of
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -160,14 +161,17 @@ class Slot:
         found = tuple(sorted(types or ()))
         return Look(now, lsn_of(lsn), identity, found, self._is_published())
 
-    def messages(self, until_lsn: int, most: int) -> Iterator[Message | None]:
+    def messages(self, until_lsn: int, most: int) -> Generator[Message | None]:
         """What transactions did, whole ones, up to a place or some more than ``most`` messages."""
-        with self._connection.cursor(binary=True) as cursor:
-            found = cursor.stream(
-                "SELECT data FROM pg_logical_slot_peek_binary_changes(%s, %s::pg_lsn, %s::int, "
-                "'proto_version', '1', 'publication_names', %s)",
-                (self._name, lsn_text(until_lsn), most, quoted(self._publication)),
-            )
+        query = (
+            "SELECT data FROM pg_logical_slot_peek_binary_changes(%s, %s::pg_lsn, %s::int, "
+            "'proto_version', '1', 'publication_names', %s)"
+        )
+        given = self._name, lsn_text(until_lsn), most, quoted(self._publication)
+        with (
+            self._connection.cursor(binary=True) as cursor,
+            closing(cursor.stream(query, given)) as found,
+        ):
             for (data,) in found:
                 yield decoded(bytes(data))
 

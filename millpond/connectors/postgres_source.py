@@ -6,7 +6,8 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -64,6 +65,7 @@ class PostgresSource:
         self._committed = 0
         """What comes before this place in the log is in a commit."""
         self._slot_name = ""
+        self._open: Generator[SourcePage] = self._nothing()
 
     # -- what the engine asks --------------------------------------------------------------
 
@@ -72,12 +74,13 @@ class PostgresSource:
         name = f"{self._origin.slot}_{self._declaration.name.lower()}"
         safe = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in name)
         place = Place(f"{safe[:50]}_{secrets.token_hex(4)}")
-        yield self._page([], place, place)
-        yield from self._waiting(place)
+        self._open = self._begun(place)
+        return self._open
 
     def pages_from(self, position: dict[str, Any]) -> Iterator[SourcePage]:
         """What follows a position."""
-        return self._waiting(Place.of(position))
+        self._open = self._waiting(Place.of(position))
+        return self._open
 
     def progress(self) -> Progress:
         """Rows read."""
@@ -86,6 +89,8 @@ class PostgresSource:
     def close(self) -> None:
         """Nobody waits for a row any more."""
         self._is_closed.set()
+        with suppress(ValueError):  # whoever waits for a page sees that it is closed
+            self._open.close()
 
     def committed(self, position: dict[str, Any]) -> None:
         """The server need not keep what comes before a position."""
@@ -114,17 +119,26 @@ class PostgresSource:
 
     # -- reading ---------------------------------------------------------------------------
 
+    def _nothing(self) -> Generator[SourcePage]:
+        yield from ()
+
+    def _begun(self, place: Place) -> Generator[SourcePage]:
+        yield self._page([], place, place)
+        yield from self._waiting(place)
+
     def _fault(self, said: str) -> InputError:
         place = f"{self._declaration.name} FROM {self._origin.server.place}"
         return InputError(f"{place}, table {self._origin.table}: {said}")
 
-    def _waiting(self, place: Place) -> Iterator[SourcePage]:
+    def _waiting(self, place: Place) -> Generator[SourcePage]:
         """Reads on, and waits for a server that goes away meanwhile."""
         has_answered, self._slot_name = False, place.slot
         psycopg = self._origin.server.psycopg
         while not self._is_closed.is_set():
             try:
                 for page, behind in self._connected(place):
+                    if self._is_closed.is_set():
+                        return
                     has_answered, place = True, behind
                     yield page
                 return
@@ -296,16 +310,16 @@ class _Reading:
     def _peeked(self, until_lsn: int, most: int, counted: _Counted) -> Iterator[SourcePage]:
         """Pages of what the log has; counts its messages."""
         changes, first = list[RowChange](), self._place
-        messages = counted.of(self._slot.messages(until_lsn, most))
-        for each in self._transactions.changes(self._place, messages):
-            if isinstance(each, Done):
-                self._place = each.place
-                continue
-            changes.append(each)
-            if len(changes) == self._declaration.settings.page_rows:
-                self._place = each.place
-                yield self._page_of(changes, first)
-                changes, first = [], self._place
+        with closing(self._slot.messages(until_lsn, most)) as messages:
+            for each in self._transactions.changes(self._place, counted.of(messages)):
+                if isinstance(each, Done):
+                    self._place = each.place
+                    continue
+                changes.append(each)
+                if len(changes) == self._declaration.settings.page_rows:
+                    self._place = each.place
+                    yield self._page_of(changes, first)
+                    changes, first = [], self._place
         if changes:
             yield self._page_of(changes, first)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -13,13 +12,14 @@ import pytest
 from millpond import Engine
 from millpond.catalog import Connector, StreamEntry
 from millpond.connectors import open_source
-from millpond.connectors.sources import Declaration, OpenPages, Taken
+from millpond.connectors.sources import Declaration
 from millpond.errors import MillpondError
 from millpond.settings import Settings
 from millpond.testing import check_source
-from tests.connectors.declarations import schema, tuples
+from tests.connectors.declarations import schema
+from tests.connectors.reading import Reading
 from tests.connectors.test_bad_rows import COLUMNS, MALFORMED, bad_csv, bad_json, mixed
-from tests.patience import PATIENCE_SECONDS, wait_until
+from tests.patience import PATIENCE_SECONDS
 
 PAGE_ROWS = 10
 
@@ -36,32 +36,6 @@ def checked(file: Path, count: int, columns: str = "a INT, b STRING", skips: boo
     settings = Settings(page_rows=PAGE_ROWS)
     declaration = Declaration("S", schema(columns), None, settings, skips_bad_rows=skips)
     return check_source(lambda _: opened(file, columns, skips, **opts), declaration, count)
-
-
-class Reading:
-    """A source that is read in a thread, as an engine does."""
-
-    def __init__(self, source) -> None:
-        self.source, self.rows, self.bad, self.error = source, [], [], None
-        self.thread = threading.Thread(target=self._read, daemon=True)
-        self.thread.start()
-
-    def _read(self) -> None:
-        pages = OpenPages.of(self.source, Taken())
-        try:
-            while page := pages.behind(len(self.rows), len(self.bad)):
-                self.rows, self.bad = self.rows + tuples(page.rows), self.bad + list(page.bad)
-        except MillpondError as error:
-            self.error = error
-
-    def until(self, rows: int, bad: int = 0) -> None:
-        wait_until(lambda: self.error or (len(self.rows), len(self.bad)) >= (rows, bad))
-        assert self.error is None
-
-    def end(self) -> None:
-        self.source.close()
-        self.thread.join(PATIENCE_SECONDS)
-        assert not self.thread.is_alive()
 
 
 def test_csv_goes_on_behind_any_row_with_or_without_a_header(tmp_path) -> None:
@@ -84,11 +58,11 @@ def test_each_file_of_a_directory_has_its_own_header_and_lines(tmp_path) -> None
     (tmp_path / "1.csv").write_text("a,b\n1,x\n2,x\n")
     (tmp_path / "2.csv").write_text("b,a\ny,3\ny,4\n")
     reading = Reading(opened(tmp_path, skips=True))
-    reading.until(4)
+    reading.until_there(4)
     for name, line in (("1.csv", "5,x"), ("2.csv", "y,6"), ("1.csv", "x,7"), ("3.csv", "7,z")):
         with (tmp_path / name).open("a") as file:
             file.write(f"{line}\n")
-        reading.until(len(reading.rows) + (line != "x,7"), int(line == "x,7"))
+        reading.until_there(len(reading.rows) + (line != "x,7"), int(line == "x,7"))
     reading.end()
     assert [row[0] for row in reading.rows] == [1, 2, 3, 4, 5, 6, 7]
     (bad,) = reading.bad
@@ -109,8 +83,8 @@ def test_300_malformed_lines_of_a_file_that_grows_are_all_put_aside(tmp_path, ki
             out.write(text[:cut])
         text = text[cut:]
         if rng.random() < 0.2:
-            reading.until(len(reading.rows))
-    reading.until(len(ids), MALFORMED)
+            reading.until_there(len(reading.rows))
+    reading.until_there(len(ids), MALFORMED)
     reading.end()
     assert [row[0] for row in reading.rows] == ids
     assert [each.raw.decode() for each in reading.bad] == wrong
