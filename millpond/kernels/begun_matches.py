@@ -130,6 +130,7 @@ class Partition:
         automaton, compared = self.rules.automaton, self.rules.compared
         new, seen = list[Way](), set[tuple[int, ...]]()
         for (state, cells), with_row in zip(ways, meant, strict=True):
+            states: tuple[int, ...]
             if state == ACCEPT or automaton.is_absent[state]:
                 states, carried = (state,) if with_row is None else (), cells
             elif with_row is None:

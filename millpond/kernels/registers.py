@@ -6,7 +6,7 @@ match are one tuple.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -123,7 +123,9 @@ class _WholeSum(Register):
         cells[self.at + 2] += (value >> 32) + (low >> 32)
 
     def told(self, matches: Sequence[Cells]) -> pa.Array:
-        return pa.array([self._value(*cells[self.at : self.at + 3]) for cells in matches], self.type)
+        return pa.array(
+            [self._value(*cells[self.at : self.at + 3]) for cells in matches], self.type
+        )
 
     def _value(self, count: int, low: int, high: int) -> float | int | None:
         total = (high << 32) + low
@@ -152,7 +154,8 @@ class _RealSum(Register):
         limbs = exact_sum.split(doubles_of(column), ones, valid)
         rows = zip(*(limb.tolist() for limb in limbs), strict=True)
         self.values = [
-            limbs if is_there else None for limbs, is_there in zip(rows, valid.tolist(), strict=True)
+            limbs if is_there else None
+            for limbs, is_there in zip(rows, valid.tolist(), strict=True)
         ]
 
     def add(self, cells: list[Any], row: int) -> None:
@@ -241,8 +244,9 @@ class Registers:
 
     def __init__(self, slots: Sequence[Slot], skip: tuple[bool, str | None]) -> None:
         self.all: list[Register] = []
-        for make in [*(_maker(slot) for slot in slots), lambda at: position_register(*skip, at)]:
-            self.all.append(make(len(self.empty)))
+        for slot in slots:
+            self.all.append(register_of(slot, len(self.empty)))
+        self.all.append(position_register(*skip, len(self.empty)))
         self._of: dict[str, list[Register]] = {}
 
     @property
@@ -269,7 +273,3 @@ class Registers:
         """Which cells are those of a slot."""
         register = self.all[slot]
         return range(register.at, register.at + len(register.types))
-
-
-def _maker(slot: Slot) -> Callable[[int], Register]:
-    return lambda at: register_of(slot, at)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
@@ -14,13 +15,13 @@ from millpond.cql.expressions import Column, Expression, walk
 from millpond.cql.row_patterns import Definition, Slot
 from millpond.kernels.begun_matches import Asked
 from millpond.kernels.columns import integers
-from millpond.kernels.expressions import Program
+from millpond.kernels.expressions import Columns, Program
 from millpond.kernels.expressions.faults import Faults, raise_first
 from millpond.kernels.expressions.operand import Operand, over_rows
 from millpond.kernels.groups import Ints
 from millpond.kernels.registers import Cells, Registers
 
-Array = pa.Array | pa.ChunkedArray
+Array: TypeAlias = "pa.Array | pa.ChunkedArray"
 
 
 def slots_in(condition: Expression, width: int) -> set[int]:
@@ -157,8 +158,7 @@ def _said(
     condition: Expression, columns: Sequence[Array | None], rows: int
 ) -> tuple[list[bool], Faults | None]:
     """What a condition says of rows, and on which it fails."""
-    (value,) = Program([condition]).run(columns)  # type: ignore[arg-type] # others are not read
-    assert isinstance(value, Operand)
+    value = cast("Operand", Program([condition]).run(cast("Columns", columns))[0])
     faults = None if value.faults is None else np.resize(value.faults, rows)
     return over_rows(value.true, rows).tolist(), faults
 

@@ -97,7 +97,9 @@ class RowPatternKernel(Keyed):
         line = Line(
             rows,
             code,
-            state, kept, groups,
+            state,
+            kept,
+            groups,
             self._registers(),
             self.slots,
             self.definitions,
@@ -154,9 +156,7 @@ class RowPatternKernel(Keyed):
 
     # -- what is kept ------------------------------------------------------------------------
 
-    def _partitions(
-        self, state: pa.Table, codes: Ints, groups: int, line: Line
-    ) -> list[Partition]:
+    def _partitions(self, state: pa.Table, codes: Ints, groups: int, line: Line) -> list[Partition]:
         registers = line.registers
         rules = Rules(
             automaton_of(self.pattern),

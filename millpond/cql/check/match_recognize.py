@@ -196,7 +196,7 @@ class _Matching:
         columns = [ScopeColumn(None, f.name, self._column(i, 0)) for i, f in self._fields]
         for number, variable in enumerate(self.variables, 1):
             block = 0 if variable == own else number
-            if own is None and variable not in self.pattern.matched:
+            if block and variable not in self.pattern.matched:
                 continue
             columns += [
                 ScopeColumn(variable, f.name, self._column(i, block), False)
@@ -245,7 +245,7 @@ class _Matching:
 
     def _check_count(self, arguments: list[exp.Expr], most: int, form: str, node: exp.Expr) -> None:
         if not 1 <= len(arguments) <= most:
-            raise StatementError(f"{form.split('(')[0]} is called as {form} here", node)
+            raise StatementError(f"{form.split('(', maxsplit=1)[0]} is called as {form} here", node)
 
     def _aggregate(self, name: str, node: exp.Anonymous, own: str | None) -> Expression:
         arguments = node.expressions
@@ -261,7 +261,8 @@ class _Matching:
         star = argument.this if isinstance(argument, exp.Column) else argument
         if isinstance(star, exp.Star) and name == "count":
             table = argument.table if isinstance(argument, exp.Column) else ""
-            return self._known(Slot("count", self._variable(table, argument), None, Type.BIGINT))
+            variable = self._variable(table, argument, own)
+            return self._known(Slot("count", variable, None, Type.BIGINT))
         return self._slot(name, argument, own, 0)
 
     def _slot(self, kind: str, node: exp.Expr, own: str | None, back: int) -> Expression:
@@ -273,7 +274,7 @@ class _Matching:
                 node,
             )
         (table,) = named
-        variable = self._variable(table, named[table])
+        variable = self._variable(table, named[table], own)
         if variable is None and kind == "last":
             variable = own
         value = self._argument(node)
@@ -293,11 +294,11 @@ class _Matching:
         name = value.name if isinstance(value, Column) else str(value)
         return Column(self._input(value), value.type, name)
 
-    def _variable(self, name: str, place: exp.Expr) -> str | None:
+    def _variable(self, name: str, place: exp.Expr, own: str | None) -> str | None:
         """The variable that a column is of; None: any."""
         if not name:
             return None
-        if name.upper() not in self.pattern.matched:
+        if name.upper() != own and name.upper() not in self.pattern.matched:
             absent = name.upper() in self.variables
             raise StatementError(
                 f'no row of a match stands for "{name}", which is in the PATTERN behind NOT'

@@ -17,8 +17,8 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from millpond.cql.text.durations import microseconds
 from millpond.cql.text.from_clause import Final, FromParser, IntervalLiteral, WithNames
-from millpond.cql.text.match_recognize import MatchRecognizeParser
 from millpond.cql.text.grouping_sets import MOST_SETS, GroupingSets, all_sets
+from millpond.cql.text.match_recognize import MatchRecognizeParser
 from millpond.cql.text.paper_lists import without_paper_parentheses
 from millpond.cql.text.places import StatementError
 from millpond.cql.text.ranking import (

@@ -189,7 +189,9 @@ class MatchRecognizeParser(FromParser):
             self.raise_error("expected a number: A{2,4}")
         self._expect(TokenType.R_BRACE, "}")
         if most is not None and (most < (least or 0) or most == 0):
-            raise StatementError("a repetition ends at 1 or more, and not below its begin", token.start)
+            raise StatementError(
+                "a repetition ends at 1 or more, and not below its begin", token.start
+            )
         return least or 0, most
 
     def _count(self) -> int | None:
@@ -220,4 +222,3 @@ class MatchRecognizeParser(FromParser):
             raise StatementError(_ANCHORS, start)
         if self._match(TokenType.L_BRACE, advance=False):
             raise StatementError(_EXCLUDED, start)
-
