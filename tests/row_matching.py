@@ -2,8 +2,10 @@
 
 A pattern is a tuple: ``("row", V)``, ``("turn", parts)``, ``("either", parts)``,
 ``("repeat", part, least, most or None, is_reluctant)`` or, as the last of a turn,
-``("absent", V)``. A match that begins at a row is the first whole one in the order of preference,
-among all rows that will ever come; it is decided as soon as those that have come leave no doubt of it.
+``("absent", V)``.
+
+A match that begins at a row is the first whole one in the order of preference, among all rows that
+will ever come; it is decided as soon as those that have come leave no doubt of it.
 """
 
 from __future__ import annotations

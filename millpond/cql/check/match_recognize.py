@@ -178,11 +178,17 @@ class _Matching:
         if variable not in self.variables:
             raise StatementError(f'the PATTERN has no variable "{node.this.name}"', node.this)
         condition = node.args["condition"]
+        self._check_variables(condition, variable)
         return _Looked(variable, self._analyser(variable, "DEFINE").predicate(condition), condition)
 
     def _measure(self, node: exp.Expr) -> _Looked:
+        self._check_variables(node.this, None)
         value = typed(self._analyser(None, "MEASURES").expression(node.this))
         return _Looked(None, value, node.this)
+
+    def _check_variables(self, node: exp.Expr, own: str | None) -> None:
+        for column in node.find_all(exp.Column):
+            self._variable(column.table, column, own)
 
     def _analyser(self, variable: str | None, clause: str) -> Analyser:
         """Of a condition of a variable, or of a measure."""

@@ -25,12 +25,14 @@ ROWS_OR_RANGE = (
     "a window is cut by ROWS or by RANGE, not both; intersect two: FROM (SELECT * FROM S [RANGE 1 "
     "HOUR] INTERSECT ALL SELECT * FROM S [PARTITION BY a ROWS 10]) T"
 )
+MATCH_IS_FIRST = (
+    "MATCH_RECOGNIZE stands right behind a stream, and its alias and window behind it: FROM S "
+    "MATCH_RECOGNIZE (…) AS M"
+)
 _CLAUSES = {
     "TABLESAMPLE": "use SAMPLE(percent)",
     "PIVOT": "give each column its aggregate: sum(a) FILTER (WHERE b = 1) AS b1",
     "UNPIVOT": "use UNION ALL",
-    "MATCH_RECOGNIZE": "it stands right behind a stream, and its alias and window behind it: "
-    "FROM S MATCH_RECOGNIZE (…) AS M",
 }
 _ITEMS = {
     "LATERAL": "group the subquery by the columns that it would name, and join it with ON",
@@ -238,6 +240,8 @@ class FromParser(Parser):
                 item.set("alias", alias)
                 if self._match(TokenType.L_PAREN, advance=False):
                     item.set("columns", self._names())
+            elif self._at_call("MATCH_RECOGNIZE"):
+                raise StatementError(MATCH_IS_FIRST, self._curr.start)
             else:
                 item.meta["end"] = self._prev.end + 1
                 return item

@@ -220,5 +220,5 @@ class MatchRecognizeParser(FromParser):
         start = self._curr.start
         if self._match_set((TokenType.CARET, TokenType.DOLLAR, TokenType.PARAMETER), advance=False):
             raise StatementError(_ANCHORS, start)
-        if self._match(TokenType.L_BRACE, advance=False):
+        if self._curr.token_type is TokenType.L_BRACE and self._next.token_type is TokenType.DASH:
             raise StatementError(_EXCLUDED, start)
