@@ -17,14 +17,15 @@ import pyarrow as pa
 import pytest
 
 from millpond.errors import MillpondError
-from millpond.execution.residents import pool
+from millpond.execution.residents import durations, pool
 from millpond.execution.residents.encryption import made_certificate
 from millpond.execution.residents.packing import Packing, Unpacking
 from millpond.execution.residents.pool import Asker, ResidentLostError, Residents
 from millpond.execution.residents.wire import Invitation, Kind, RefusedError
 from millpond.execution.work import NOTHING, Destination
+from tests.execution.nursery import begin
 from tests.execution.test_executor import QUERIES, answers
-from tests.execution.with_residents import begin, crew, executor
+from tests.execution.with_residents import crew, executor
 from tests.patience import wait_until
 
 EXPECTED = {}
@@ -184,7 +185,7 @@ def test_what_a_task_raises_is_told_and_the_resident_stays():
 
 
 def test_a_task_beyond_its_deadline_is_ended(monkeypatch):
-    monkeypatch.setattr(pool, "LEAST_DEADLINE_SECONDS", 0.5)
+    monkeypatch.setattr(durations, "UNKNOWN_SECONDS", 0.5)
     monkeypatch.setattr(pool, "MOST_LOSSES", 1)
     with crew(1) as there, pytest.raises(ResidentLostError):
         do(there, "sleep")
@@ -369,6 +370,14 @@ def test_what_stays_the_same_is_sent_once():
     assert unpacking.unpacked(second) == (schema, 2)
 
 
+def test_a_schema_that_says_the_same_as_one_before_is_not_sent_again():
+    packing, unpacking = Packing(), Unpacking()
+    schemas = [pa.schema([(f"c{i}", pa.int64()) for i in range(count)]) for count in (9, 9, 8)]
+    sent = [packing.packed((schema,)) for schema in schemas]
+    assert len(sent[1]) < 100 < len(sent[2])
+    assert [unpacking.unpacked(each) for each in sent] == [(schema,) for schema in schemas]
+
+
 def test_what_was_forgotten_is_sent_again(monkeypatch):
     monkeypatch.setattr("millpond.execution.residents.packing.MOST_BYTES", 1)
     packing, unpacking = Packing(), Unpacking()
@@ -386,59 +395,7 @@ def test_a_part_of_what_cannot_be_sent_is_sent_with_the_next():
     assert unpacking.unpacked(packing.packed([schema])) == [schema]
 
 
-# -- a connection that is cut ----------------------------------------------------------------
-
-
-class Proxy:
-    """Passes on what is said, late, and cuts connections."""
-
-    def __init__(self, seed, delay=0.002, cuts=6):
-        self._random, self._delay, self.cuts = random.Random(seed), delay, cuts
-        self._server = socket.create_server(("127.0.0.1", 0))
-        self.port = self._server.getsockname()[1]
-        self._target = None
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def way(self, invitation):
-        self._target = invitation.port
-        return replace(invitation, port=self.port)
-
-    def _accept(self):
-        while True:
-            try:
-                near, _ = self._server.accept()
-            except OSError:
-                return
-            far = socket.create_connection(("127.0.0.1", self._target))
-            for pair in ((near, far), (far, near)):
-                threading.Thread(target=self._pass_on, args=pair, daemon=True).start()
-
-    def _pass_on(self, source, target):
-        try:
-            while data := source.recv(4096):
-                time.sleep(self._random.random() * self._delay)
-                if self.cuts > 0 and self._random.random() < 0.02:
-                    self.cuts -= 1
-                    data = data[: len(data) // 2]
-                    target.sendall(data)
-                    break
-                target.sendall(data)
-        except OSError:
-            pass
-        for each in (source, target):
-            each.close()
-
-    def close(self):
-        self._server.close()
-
-
-def test_connections_that_are_slow_and_cut_change_nothing(monkeypatch):
-    proxy = Proxy(3)
-    with crew(2, proxy.way) as there:
-        monkeypatch.setattr("millpond.spark.executor.SparkExecutor", executor(there))
-        assert answers(0, tasks=2)[0] == expected()
-    proxy.close()
-    assert proxy.cuts < 6
+# -- the end ---------------------------------------------------------------------------------
 
 
 def test_a_resident_ends_with_its_driver():

@@ -56,8 +56,8 @@ class Packing:
     """What one resident has been told."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[int, _Part] = OrderedDict()
-        """By their identity, those named last at the end."""
+        self._known: OrderedDict[int | pa.Schema, _Part] = OrderedDict()
+        """By their identity, schemas by what they say; those named last at the end."""
         self._count = self._bytes = 0
         self._new: list[tuple[int, bytes]] = []
 
@@ -78,14 +78,15 @@ class Packing:
 
     def number(self, part: object) -> int:
         """The number of a part; one that is new is packed too."""
-        known = self._known.get(id(part))
+        key = part if isinstance(part, pa.Schema) else id(part)
+        known = self._known.get(key)
         if known is None:
             data = self._pickled(part)
             self._count += 1
-            known = self._known[id(part)] = _Part(self._count, part, len(data))
+            known = self._known[key] = _Part(self._count, part, len(data))
             self._bytes += len(data)
             self._new.append((self._count, data))
-        self._known.move_to_end(id(part))
+        self._known.move_to_end(key)
         return known.number
 
     def _take_back(self) -> None:
