@@ -23,7 +23,7 @@ from unittest import mock
 from millpond.execution.residents import pool
 from millpond.execution.residents.encryption import made_certificate
 from tests.execution.faulty_connections import CUT, DROPPED, Proxy
-from tests.execution.test_executor import answers
+from tests.execution.test_executor import QUERIES, answers
 from tests.execution.with_residents import crew, executor
 
 SILENCE_SECONDS = 3.0
@@ -60,17 +60,18 @@ def expected():
 def compared(found, kills=0, cuts=0, drops=0):
     """What is other than it should be."""
     lost = twice = 0
-    for query, rows in expected().items():
+    known = {query: expected()[query] for query in found}
+    for query, rows in known.items():
         should, has = (Counter(map(repr, each)) for each in (rows, found[query]))
         lost, twice = lost + (should - has).total(), twice + (has - should).total()
-    differing = tuple(query for query, rows in expected().items() if found[query] != rows)
+    differing = tuple(query for query, rows in known.items() if found[query] != rows)
     return Outcome(kills, cuts, drops, lost, twice, differing)
 
 
 class Killer:
     """Kills residents: about so many, each a moment after a job has begun."""
 
-    def __init__(self, chance, kills, share=0.15):
+    def __init__(self, chance, kills, share):
         self._chance, self._left, self._share = chance, kills, share
         self.crew, self.kills = None, 0
         self._timers = []
@@ -96,12 +97,15 @@ class Killer:
             timer.join()
 
 
-def trial(seed, kills=10, cuts=2, drops=1):
-    """Runs all queries once under faults."""
+def trial(seed, kills=10, cuts=2, drops=1, queries=QUERIES):
+    """Runs queries once under faults."""
     chance = random.Random(seed)
     count, tasks = chance.randint(1, 4), chance.randint(1, 5)
     certificate = made_certificate() if chance.random() < 0.2 else None
-    proxy, killer = Proxy(seed, cuts=cuts, drops=drops), Killer(chance, kills)
+    proxy, killer = (
+        Proxy(seed, cuts=cuts, drops=drops),
+        Killer(chance, kills, kills / len(queries) / 5),
+    )
     with contextlib.ExitStack() as opened:
         opened.callback(proxy.close)
         # what is killed here is not the task's fault, however often it is the same one
@@ -112,7 +116,7 @@ def trial(seed, kills=10, cuts=2, drops=1):
         opened.enter_context(mock.patch("millpond.spark.executor.SparkExecutor", way))
         is_stored = chance.random() < 0.5
         store = opened.enter_context(tempfile.TemporaryDirectory()) if is_stored else None
-        found = answers(0, store, tasks=tasks)[0]
+        found = answers(0, store, queries, tasks)[0]
         killer.join()
     return compared(found, killer.kills, proxy.done[CUT], proxy.done[DROPPED])
 
@@ -121,11 +125,12 @@ def main(given=None):
     """Kills until there were ``--n`` kills; how many runs went wrong."""
     parser = argparse.ArgumentParser(prog="python -m tests.resident_kills", description=__doc__)
     parser.add_argument("--n", type=int, default=50, help="how many kills")
+    parser.add_argument("--each", type=int, default=20, help="how many kills of one run, about")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
     chosen = parser.parse_args(given)
     say, done, bad, seed = partial(print, flush=True), 0, 0, chosen.seed
     while done < chosen.n:
-        outcome = trial(seed, min(10, chosen.n - done))
+        outcome = trial(seed, min(chosen.each, chosen.n - done))
         say(f"seed {seed}: {outcome}")
         done, bad, seed = done + outcome.kills, bad + (not outcome.is_good), seed + 1
     say(f"{done} kills, {bad} runs went wrong")

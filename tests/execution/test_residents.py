@@ -11,18 +11,18 @@ import socket
 import sys
 import threading
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
 
 from millpond.errors import MillpondError
-from millpond.execution.residents import durations, pool
+from millpond.execution.residents import durations, pool, wire
 from millpond.execution.residents.encryption import made_certificate
 from millpond.execution.residents.packing import Packing, Unpacking
 from millpond.execution.residents.pool import Asker, ResidentLostError, Residents
 from millpond.execution.residents.wire import Invitation, Kind, RefusedError
-from millpond.execution.work import NOTHING, Destination
+from tests.execution.doing import Doing, Unreadable
 from tests.execution.nursery import begin
 from tests.execution.test_executor import QUERIES, answers
 from tests.execution.with_residents import crew, executor
@@ -99,47 +99,6 @@ def has_ended(pid):
 
 
 # -- single tasks ----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Doing:
-    """Work that does something to the process."""
-
-    action: str
-    path: str = ""
-
-    schema = pa.schema([])
-    destination = Destination("", "", "")
-
-    def run(self, rows, bucket, attempt):
-        if self.action == "end":
-            os._exit(1)
-        if self.action == "end once" and not os.path.exists(self.path):  # noqa: PTH110
-            open(self.path, "w").close()  # noqa: PTH123
-            os._exit(1)
-        if self.action == "sleep":
-            time.sleep(60)
-        if self.action == "raise":
-            raise ZeroDivisionError("by nought")
-        return {"pid": os.getpid()}, NOTHING
-
-
-class CannotBeReadError(Exception):
-    """What is raised where a task is read."""
-
-
-def _refuse():
-    raise CannotBeReadError
-
-
-class Unreadable(Doing):
-    """Work that cannot be read where it arrives."""
-
-    def __init__(self):
-        super().__init__("")
-
-    def __reduce__(self):
-        return _refuse, ()
 
 
 def do(there, action="", tasks=1, has_state=False, operator="op1", **more):
@@ -271,11 +230,12 @@ def test_who_does_not_know_the_secret_is_refused(residents):
     assert residents.there == []
 
 
-def test_nobody_is_let_in_who_talks_in_the_clear_or_trusts_another_driver():
+def test_nobody_is_let_in_who_talks_in_the_clear_or_trusts_another_driver(monkeypatch):
     there = pool.Residents("127.0.0.1", certificate=made_certificate())
     invitation = there.invite()
     for wrong in ("", made_certificate().public):
-        with pytest.raises((EOFError, OSError)):
+        with monkeypatch.context() as hurried, pytest.raises((EOFError, OSError)):
+            hurried.setattr(wire, "GREETING_SECONDS", 1.0)  # in the clear nobody greets
             replace(invitation, certificate=wrong).connect()
     connection = invitation.connect()
     assert connection._socket._socket.version() == "TLSv1.3"

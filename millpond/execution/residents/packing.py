@@ -24,17 +24,25 @@ _LASTING_MODULES = "millpond.kernels."
 _LASTING_TYPES = (pa.Schema, Branch, Outputs, UserFunction)
 
 
+def known_part(number: int) -> Any:
+    """Stands for a part in what is sent; whoever reads that puts the part in its place."""
+    raise LookupError(number)
+
+
 class _Pickler(pickle.Pickler):
-    """Pickles one thing, with numbers in the place of parts."""
+    """Pickles one thing, with numbers in the place of parts.
+
+    Pickle asks for numbers, texts and tuples by ``persistent_id`` too, and they are the most.
+    """
 
     def __init__(self, buffer: io.BytesIO, packing: Packing, whole: object) -> None:
         super().__init__(buffer, pickle.HIGHEST_PROTOCOL)
         self._packing, self._whole = packing, whole
 
-    def persistent_id(self, obj: Any) -> int | None:
+    def reducer_override(self, obj: Any) -> Any:
         if not lasts(type(obj)) or obj is self._whole:
-            return None
-        return self._packing.number(obj)
+            return NotImplemented
+        return known_part, (self._packing.number(obj),)
 
 
 class _Unpickler(pickle.Unpickler):
@@ -42,8 +50,10 @@ class _Unpickler(pickle.Unpickler):
         super().__init__(io.BytesIO(data))
         self._parts = parts
 
-    def persistent_load(self, pid: int) -> Any:
-        return self._parts[pid]
+    def find_class(self, module: str, name: str) -> Any:
+        if name == known_part.__name__ and module == __name__:
+            return self._parts.__getitem__
+        return super().find_class(module, name)
 
 
 class _Part(NamedTuple):
