@@ -24,7 +24,7 @@ from millpond.storage.pages import Span, places
 CUT_ROWS = 10_000
 """A piece that is mapped and has so many rows is shared by all tasks: each gets its part."""
 
-TOGETHER_ROWS = 100_000
+TOGETHER_ROWS = 20_000
 """Pieces of up to so many rows together are evaluated together: each evaluation has its price."""
 
 
