@@ -54,7 +54,7 @@ class Begun:
     def wait(self) -> None:
         """Waits for its end."""
         while not self.has_ended:
-            time.sleep(0.01)
+            time.sleep(0.05)
 
     def kill(self) -> None:
         """Ends it, if it has not ended."""

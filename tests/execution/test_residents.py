@@ -194,7 +194,8 @@ def test_the_tag_of_one_engine_is_not_that_of_another():
             time.sleep(0.01)
 
 
-def test_a_bucket_stays_with_the_resident_that_has_its_state():
+def test_a_bucket_stays_with_the_resident_that_has_its_state(monkeypatch):
+    monkeypatch.setattr(pool, "MOVE_SECONDS", 600.0)
     with crew(2) as there:
         while len(there.pids) < 2:
             time.sleep(0.01)
@@ -203,6 +204,39 @@ def test_a_bucket_stays_with_the_resident_that_has_its_state():
         }
         assert len(places) == 1
         assert len(set(*places)) == 2
+
+
+def waiting_task(rows):
+    return pool._Waiting(pool._Job(Doing(""), None, Asker("op1", rows=rows)), 0, ("", "op1", 0))
+
+
+def test_a_task_waits_for_its_home_as_long_as_a_few_of_its_operator_take(residents):
+    waiting = waiting_task(rows=10)
+    home, other = (pool.Connected(name, None, "", 0) for name in "ab")
+    residents._homes.move(waiting.home, "a")
+    residents._durations.record(waiting.job.operator, 10, 100.0)
+    assert residents._may_do(home, waiting, waiting.since)
+    assert not residents._may_do(other, waiting, waiting.since + 299)
+    assert residents._may_do(other, waiting, waiting.since + 301)
+
+
+def test_a_task_is_overdue_by_its_own_rows(residents):
+    large, small = waiting_task(rows=10**6), waiting_task(rows=10)
+    residents._durations.record(large.job.operator, 10**6, 100.0)
+    for waiting, is_overdue in ((large, False), (small, True)):
+        began = time.monotonic() - 1_000
+        busy = pool.Connected("a", None, "", 0, doing=waiting, began=began)
+        assert residents._is_overdue(busy) is is_overdue
+
+
+def test_a_resident_that_comes_is_given_buckets_that_are_at_home_elsewhere(monkeypatch):
+    monkeypatch.setattr(pool, "MOVE_SECONDS", 600.0)  # nobody is so slow
+    with crew(1) as there:
+        [pid] = {each["pid"] for each in do(there, tasks=4, has_state=True)}
+        second = begin(there.residents.invite())
+        wait_until(lambda: len(there.pids) == 2)
+        found = {each["pid"] for each in do(there, tasks=4, has_state=True)}
+        assert found == {pid, second.pid}
 
 
 def test_a_bucket_moves_when_its_resident_goes():
