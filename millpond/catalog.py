@@ -225,6 +225,10 @@ class Tolerance:
     ranged: tuple[int, ...] = ()
     grain_ticks: int = 1
     """Its windows move by so many ticks: dropped tuples of one such length count together."""
+    error: float = 0.0
+    """How far its bounds are to be from its answers at most; 0 if it does not say so."""
+    is_relative: bool = True
+    """Whether that is in percent of the answers."""
 
     @cached_property
     def kept(self) -> str:
@@ -234,8 +238,15 @@ class Tolerance:
 
     def __str__(self) -> str:
         parts = [f"SAMPLE AT LEAST {self.least_percent:g} PERCENT"] if self.least_percent else []
+        parts += [f"ERROR {self.tolerated_error}"] if self.error else []
         parts += [f"CONFIDENCE {self.confidence_percent:g} PERCENT"]
         return f"TOLERATE ({', '.join(parts)})"
+
+    @property
+    def tolerated_error(self) -> str:
+        """The error as CQL writes it; nothing if it does not say one."""
+        unit = " PERCENT" if self.is_relative else ""
+        return f"{self.error:g}{unit}" if self.error else ""
 
 
 KEPT_COLUMNS = (Field("dropped", Type.BIGINT), Field("weight", Type.DOUBLE))

@@ -172,7 +172,10 @@ def parse_seconds(text: str) -> float:
 
 
 EXACT = "EXACT"
-_TOLERATED = re.compile(r"(SAMPLE AT LEAST|CONFIDENCE) ((?:\d+(?:\.\d*)?|\.\d+)) PERCENT")
+_NUMBER = r"(\d+(?:\.\d*)?|\.\d+)"
+_TOLERATED = re.compile(
+    rf"(SAMPLE AT LEAST|CONFIDENCE) {_NUMBER} PERCENT|(ERROR) {_NUMBER}(?: PERCENT)?"
+)
 
 
 def _tolerated(text: str) -> str:
@@ -181,11 +184,12 @@ def _tolerated(text: str) -> str:
     if words == EXACT:
         return EXACT
     parts = [_TOLERATED.fullmatch(part.strip()) for part in words.split(",")]
-    said = {part[1]: float(part[2]) for part in parts if part is not None}
-    most = {"SAMPLE AT LEAST": 100.0, "CONFIDENCE": 99.999999}
+    said = {part[1] or part[3]: float(part[2] or part[4]) for part in parts if part is not None}
+    most = {"SAMPLE AT LEAST": 100.0, "CONFIDENCE": 99.999999, "ERROR": float("inf")}
     if len(said) < len(parts) or not all(0 < said[kind] <= most[kind] for kind in said):
         raise ValueError(
-            "EXACT, or SAMPLE AT LEAST n PERCENT, CONFIDENCE n PERCENT, or one of these"
+            "EXACT, or SAMPLE AT LEAST n PERCENT, ERROR n PERCENT, CONFIDENCE n PERCENT, or some "
+            "of these"
         )
     return words
 

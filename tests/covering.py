@@ -24,7 +24,9 @@ from millpond import Engine
 KINDS = ("constant", "uniform", "lognormal", "pareto", "spiky", "ordered", "bursty")
 TUPLES, PAGES, RISK = 60, 40, 0.05
 COLUMNS = ", ".join(f"{kind} DOUBLE" for kind in KINDS)
-CREATED = f"CREATE STREAM W (g INT, f INT, {COLUMNS}, at BIGINT) TIMESTAMP BY at"
+CREATED = f"CREATE STREAM W (g INT, f INT, {COLUMNS}, at BIGINT) TIMESTAMP BY at;"
+CREATED += "CREATE RELATION Kinds (i INT PRIMARY KEY, kind INT, least INT);"
+CREATED += "INSERT INTO Kinds VALUES (0, 5, 10), (1, 6, 60)"
 NUMBERS = ", ".join(
     f"{function}({kind}) AS {function}_{kind}"
     for kind in KINDS
@@ -37,6 +39,8 @@ QUERIES = {
     f"[TUMBLE {TUPLES}] WHERE f < 30 GROUP BY window_start",
     "grouped": f"SELECT window_start AS w, g, count(*) AS count_all, {NUMBERS} FROM W "
     f"[TUMBLE {TUPLES}] WHERE f > 20 GROUP BY window_start, g",
+    "met": f"SELECT window_start AS w, kind AS g, count(*) AS count_all, {NUMBERS} FROM Kinds, W "
+    f"[TUMBLE {TUPLES}] WHERE g = i AND f > least GROUP BY window_start, kind",
 }
 
 

@@ -2,8 +2,8 @@
 
 To read and check them is half of what a Spark costs that starts and runs a job. The archive is made
 by the first test that needs a JVM, and used until Java or PySpark is another one; Java looks by
-itself whether it fits, and does without it if not. So does who comes while another process makes it:
-to wait would take as long as many a Spark.
+itself whether it fits, and does without it if not. So does who comes while another process makes
+it: to wait would take as long as many a Spark.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ SINCE_25 = Words("AOTCacheOutput", "AOTCache", "aot")
 
 
 def options() -> str:
-    """The options for the JVMs of tests, those that find the archive among them once it is there."""
+    """The options for the JVMs of tests; once the archive is there, they find it."""
     java = _java()
     archive = DIRECTORY / _name(java)
     if not archive.exists():

@@ -113,7 +113,8 @@ def test_seconds_limit_how_long_is_read() -> None:
 
 def test_rows_are_allowed_until_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
     moments = iter([100.0, 100.2, 100.29, 100.3, 101.0])
-    monkeypatch.setattr("millpond.intake.reading.time.monotonic", lambda: next(moments))
+    clock = SimpleNamespace(monotonic=lambda: next(moments))  # of this module alone
+    monkeypatch.setattr("millpond.intake.reading.time", clock)
     allowance = Allowance(ReadLimits(seconds=0.3), {})
     assert [allowance.of("S") for _ in range(4)] == [math.inf, math.inf, 0, 0]
 

@@ -7,16 +7,24 @@ import pyarrow as pa
 import pytest
 
 from millpond import Engine
+from millpond.approximation.needed import FIRST_PERCENT
+from millpond.approximation.shedding import Shedding
 from millpond.errors import CqlError
 from millpond.execution.work import Destination
 from millpond.facade.shedding import Watch
 from millpond.identities import StreamId
+from millpond.insight.quality import error_of
 from millpond.intake.drop_point import DropPoint
 from millpond.intake.taking import Taking, admit_elsewhere
 from millpond.spark.sources import ReadPage
 from tests import covering
 
-STREAM = "CREATE STREAM S (k INT, x DOUBLE, v INT, at BIGINT) TIMESTAMP BY at;"
+STREAM = """CREATE STREAM S (k INT, x DOUBLE, v INT, at BIGINT) TIMESTAMP BY at;
+  CREATE STREAM O (at BIGINT, o BIGINT, least INT) TIMESTAMP BY at CONSTRAINT once UNIQUE (o);
+  CREATE RELATION Kinds (i INT PRIMARY KEY, kind INT) FROM push() WITH (changes = true);"""
+KINDS = [(0, "+", (0, 7)), (0, "+", (1, 7)), (0, "+", (2, 8)), (8, "-", (1, 7))]
+KINDS += [(8, "+", (1, 8)), (15, "+", (3, 8))]
+ORDERS = [(0, 0, 20), (0, 1, 90), (9, 2, 20), (12, 3, 60)]
 GROUPED = """SELECT k, count(*) AS n, sum(x) AS s, avg(x) AS m, sum(v) AS t, max(x) AS h
   FROM S [RANGE 20] {} GROUP BY k"""
 QUERIES = {
@@ -27,6 +35,16 @@ QUERIES = {
     "sliding": "SELECT count(*) AS n, sum(x) AS s FROM S [RANGE 20 SLIDE 10] WHERE v < 50",
     "ever": "SELECT k, sum(x) AS s FROM S GROUP BY k",
     "arriving": "SELECT Istream count(*) AS n, avg(v) AS m FROM S [RANGE 20]",
+    "met": """SELECT kind AS k, count(*) AS n, sum(x) AS s, min(v) AS l FROM S [RANGE 20], Kinds
+      WHERE k = i AND v < 80 GROUP BY kind""",
+    "meeting": """SELECT count(*) AS n, avg(x) AS m, max(v) AS h FROM O, S [RANGE 20 SLIDE 4],
+      Kinds WHERE S.k = O.o AND i = o AND kind = 8""",
+    "meeting_one": """SELECT kind AS k, sum(v) AS s FROM S [RANGE 20], Kinds
+      WHERE i = 2 GROUP BY kind""",
+    "often": """SELECT k, count(*) AS n, avg(x) AS m FROM S [RANGE 20] WHERE v > 20 GROUP BY k
+      HAVING k > 0 AND count(*) >= 30.5 AND 3000 > sum(v)""",
+    "meeting_some": """SELECT o AS k, count(*) AS n, sum(v) AS t FROM O [RANGE 15] JOIN S [RANGE 20]
+      ON k = o WHERE v > least GROUP BY o""",
 }
 TOLERATE = "TOLERATE (CONFIDENCE 95 PERCENT)"
 
@@ -48,6 +66,10 @@ def engine_with(queries, said="", **settings):
     engine.execute(STREAM)
     for name, text in queries.items():
         engine.execute(f"CREATE QUERY {name} {said} AS {text}")
+    engine.push_changes("Kinds", KINDS)
+    engine.push("O", ORDERS)
+    for each in ("Kinds", "O"):
+        engine.advance(each, 1000)
     return engine
 
 
@@ -122,7 +144,7 @@ def test_who_tolerates_nothing_meets_no_drop_point(monkeypatch):
     engine = engine_with({"q": QUERIES["grouped"]}, latency="1 second")
     fed(engine, tuples(), percents=[10])
     assert engine.inputs.kept == {}
-    assert len(engine.inputs.streams) == 1
+    assert len(engine.inputs.streams) == 2
 
 
 def test_what_is_kept_does_not_depend_on_pages_or_other_queries():
@@ -160,6 +182,7 @@ def test_certain_bounds_hold_at_every_time_and_groups_are_not_lost():
     exact = fed(engine_with(QUERIES), tuples())
     sampled = fed(engine_with(QUERIES, TOLERATE), tuples(), 5, [10, 50, 100, 5, 30])
     keys = {"plain": None, "sliding": None, "grouped": "k", "filtered": "k", "by_key": "k"}
+    keys |= {"met": "k", "meeting": None, "meeting_one": "k", "meeting_some": "k"}
     for name, key in keys.items():
         truth, found = answers(exact, name, key), answers(sampled, name, key)
         for at in truth.keys() & found.keys():
@@ -177,6 +200,28 @@ def test_certain_bounds_hold_at_every_time_and_groups_are_not_lost():
 COVERED = """SELECT w, count(*) AS n, sum(a) AS sa, avg(a) AS aa, sum(b) AS sb, avg(b) AS ab,
   sum(c) AS sc, avg(c) AS ac, sum(d) AS sd, avg(d) AS ad, sum(e) AS se, avg(e) AS ae
   FROM W {} GROUP BY w"""
+
+
+def test_a_group_says_how_sure_it_is_that_it_fulfils_having():
+    where = "FROM S [RANGE 20] WHERE v > 20 GROUP BY k"
+    texts = {"each": f"SELECT k, count(*) AS n {where}"}
+    texts["often"] = f"SELECT k, count(*) AS n {where} HAVING count(*) > 95"
+    rows = tuples(1000)
+    exact, sampled = (fed(engine_with(texts, said), rows, 4, [60]) for said in ("", TOLERATE))
+    truth, found = answers(exact, "often", "k"), answers(sampled, "often", "k")
+    seen = {row["holds"] for at in found for row in found[at].values()}
+    assert seen == {"possibly", "confidently", "certainly"}
+    counts, missed = answers(sampled, "each", "k"), 0
+    for at in truth.keys() & found.keys():
+        for group, row in counts[at].items():
+            assert (group in found[at]) == (row["n_high"] > 95)
+            said = found[at][group]["holds"] if group in found[at] else ""
+            assert (said == "certainly") == (row["n_certain_low"] > 95)
+            assert (said == "confidently") == (row["n_low"] > 95 >= row["n_certain_low"])
+            assert said != "certainly" or group in truth[at]
+            missed += said == "confidently" and group not in truth[at]
+            missed += not said and group in truth[at]
+    assert missed <= len(truth) * 4 * 0.05
 
 
 def test_confident_bounds_fail_as_rarely_as_they_say():
@@ -226,8 +271,8 @@ def test_confident_bounds_fail_as_rarely_as_they_say():
 
 def test_bounds_hold_where_a_window_has_several_rates_and_most_is_dropped_of_large_values():
     """A small part of ``python -m tests.covering``."""
-    misses, looked_at = covering.missed(seed=0, windows=40, queries=("grouped",), pages=10)
-    assert looked_at.total() > 900
+    misses, looked_at = covering.missed(seed=0, windows=40, queries=("grouped", "met"), pages=10)
+    assert looked_at.total() > 1600
     assert all(misses[each] <= covering.most_misses(looked_at[each]) for each in looked_at)
 
 
@@ -266,6 +311,29 @@ def test_answers_are_exact_again_when_what_was_dropped_has_left_the_window():
     )
     assert exact_part(late, exact, "q") == sorted(map(repr, truth))
     assert all(row["s_low"] == row["s_high"] for row in late)
+
+
+def test_what_bounds_rely_on_stays_while_a_query_relies_on_it():
+    engine = engine_with({"q": QUERIES["meeting"], "r": QUERIES["plain"]}, TOLERATE)
+    assert engine.query_entry("q").tolerates.keys == (0,)
+    for change in ("DROP CONSTRAINT once", "ALTER CONSTRAINT once WITHIN 3 ROWS"):
+        with pytest.raises(CqlError, match='bounds of query "q" rely on it: DROP the query first'):
+            engine.execute(f"ALTER STREAM O {change}")
+    engine.execute("DROP QUERY q")
+    engine.execute("ALTER STREAM O DROP CONSTRAINT once")
+    engine.execute("ALTER STREAM O ADD CONSTRAINT once UNIQUE (o) ON VIOLATION WIDEN")
+    with pytest.raises(CqlError, match="can meet several rows"):
+        engine.execute(f"CREATE QUERY q {TOLERATE} AS {QUERIES['meeting']}")
+
+
+def test_answers_of_a_join_are_exact_again_by_the_window_of_what_was_dropped():
+    text = "SELECT count(*) AS n FROM O [RANGE 900], S [RANGE 20] WHERE o = k AND v > least"
+    engine = engine_with({"q": text}, TOLERATE)
+    assert engine.query_entry("q").tolerates.keys == (0,)
+    engine.execute("ALTER STREAM S KEEP 10 PERCENT")
+    engine.push("S", tuples()[:100])
+    engine.run_until_idle()
+    assert engine.quality("q").exact == "from 30 on"
 
 
 def test_a_higher_confidence_is_a_wider_bound_and_may_be_asked_for_later():
@@ -366,14 +434,24 @@ def test_who_sets_no_latency_or_waits_is_never_given_less():
 
 REFUSED = {
     "SELECT x FROM S": "only counts, sums, averages, minima and maxima have bounds",
-    "SELECT k, count(*) AS n FROM S GROUP BY k HAVING count(*) > 1": "leave HAVING out",
+    "SELECT k, count(*) AS n FROM S GROUP BY k HAVING count(*) = 1": "write HAVING with <, <=,",
+    "SELECT k, count(*) AS n FROM S GROUP BY k HAVING count(*) > 1 OR k > 1": "and AND; or leave",
+    "SELECT k, count(*) AS n FROM S GROUP BY k HAVING count(*) + 1 > 2": "computed from aggregates",
+    "SELECT k, count(*) AS n FROM S GROUP BY k HAVING count(*) > max(v)": "what is known",
+    "SELECT k, count(*) AS n FROM S GROUP BY k HAVING count(DISTINCT v) > 2": "without DISTINCT",
+    "SELECT k, count(*) AS holds FROM S GROUP BY k HAVING count(*) > 2": '"holds" would be there',
     "SELECT avg(x) + 1 AS y FROM S": "y has no bound: it is computed from aggregates",
     "SELECT sum(x * x) AS y FROM S": "sum((x * x)) has no bound",
     "SELECT count(DISTINCT k) AS y FROM S": "without DISTINCT",
     "SELECT stddev(x) AS y FROM S": "count, sum, avg, min and max have",
     "SELECT count(*) AS n FROM S [ROWS 5]": "write RANGE",
     "SELECT max_by(x, k) AS y FROM S": "depends on the order of rows has no bound",
-    "SELECT count(*) AS n FROM S A [NOW], S B [NOW] WHERE A.k = B.k": "over one stream",
+    "SELECT count(*) AS n FROM S A [NOW], S B [NOW] WHERE A.k = B.k": "can meet several rows",
+    "SELECT count(*) AS n FROM S [RANGE 5], Kinds WHERE k < i": "can meet several rows",
+    "SELECT count(*) AS n FROM S [RANGE 5], Kinds WHERE k = kind": "equate the PRIMARY KEY",
+    "SELECT count(*) AS n FROM S [RANGE 5] LEFT JOIN Kinds ON k = i": "over Join LEFT",
+    "SELECT count(kind) AS n FROM S [RANGE 5], Kinds WHERE k = i": "column of the stream",
+    "SELECT count(*) AS n FROM O, S [ROWS 5] WHERE k = o": "can meet several rows",
     "SELECT count(*) AS n FROM S WHERE EXISTS (SELECT * FROM S T WHERE T.k > 1)": "subquery",
     "SELECT count(*) AS n, sum(x) AS n_low FROM S": '"n_low" would be there twice',
 }
@@ -618,6 +696,66 @@ def test_a_setting_says_what_queries_tolerate_that_do_not_say_so(tmp_path):
         assert tolerated(engine) == wanted
         engine.compact_log()
         engine.close()
+
+
+def kept_for(error, monkeypatch, where="WHERE v < 50"):
+    """How much is kept at last for a query that tolerates an error, while nobody would keep any,
+    how far its bounds were then, and the engine."""
+    monkeypatch.setattr(Shedding, "decide", lambda self, now, present, least, *_: (self, least))
+    monkeypatch.setattr(Watch, "look", lambda _: None)
+    text = f"RELATION SELECT count(*) AS n, sum(v) AS s FROM S [RANGE 20] {where}"
+    engine = engine_with({"q": text}, f"TOLERATE (ERROR {error})", latency="1 hour")
+    watch, errors, now = Watch(engine.queries), [], time.monotonic()
+    for part in range(14):
+        rows = tuples(8000, seed=part, times=50)
+        engine.push("S", [(*row[:3], row[3] + 50 * part) for row in rows])
+        engine.run_until_idle()
+        with engine.held():
+            watch._decide(StreamId("S"), now + 2 * part, 1.0)
+            entry = engine.query_entry("q")
+            errors.append(error_of(engine.queries, entry, "PERCENT" in error))
+    return engine.quality("q").kept_percent, errors[-3:], engine
+
+
+def test_a_query_that_says_an_error_gets_as_many_tuples_as_that_takes(monkeypatch):
+    wide, errors, engine = kept_for("25 PERCENT", monkeypatch)
+    assert all(0 < each <= 0.25 for each in errors)
+    assert engine.quality("q").tolerated_error == "25 PERCENT"
+    assert engine.quality("q").reason
+    narrow, errors, _ = kept_for("5 PERCENT", monkeypatch)
+    assert all(0 < each <= 0.05 for each in errors)
+    assert wide < FIRST_PERCENT < narrow < 100
+    few, errors, _ = kept_for("12000", monkeypatch)
+    assert all(0 < each <= 12_000 for each in errors)
+    assert few < narrow
+
+
+def test_an_error_that_no_sample_has_is_none(monkeypatch):
+    kept, errors, _ = kept_for("1 PERCENT", monkeypatch, where="WHERE v < 50 AND x > 1e200")
+    assert kept == 100
+    assert errors[-1] == 0
+
+
+def test_an_error_is_said_of_relations_and_lasts(tmp_path):
+    text = "SELECT count(*) AS n FROM S [RANGE 20]"
+    for said, reason in (
+        (
+            "TOLERATE (ERROR 2 PERCENT) AS SELECT Istream count(*) AS n FROM S [RANGE 2]",
+            "AS RELATION",
+        ),
+        (f"TOLERATE (ERROR 0) AS {text}", "more than 0; or write EXACT"),
+        (f"TOLERATE (ERROR 2, ERROR 2 PERCENT) AS {text}", "twice"),
+    ):
+        with pytest.raises(CqlError, match=reason):
+            engine_with({}).execute(f"CREATE QUERY z {said}")
+    store = str(tmp_path / "store")
+    with engine_with({"q": text}, "TOLERATE (ERROR 2 PERCENT)", store=store) as engine:
+        engine.execute("ALTER QUERY q TOLERATE (ERROR 0.5, SAMPLE AT LEAST 3 PERCENT)")
+    with Engine(settings={"store": store}) as engine:
+        said = "TOLERATE (SAMPLE AT LEAST 3 PERCENT, ERROR 0.5, CONFIDENCE 95 PERCENT)"
+        assert str(engine.query_entry("q").tolerates) == said
+        (row,) = engine.execute("SHOW QUALITY")[0].to_pylist()
+        assert row["error"] == "0.5"
 
 
 def test_what_is_set_from_the_start_is_remembered_with_each_query(tmp_path):

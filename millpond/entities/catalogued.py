@@ -68,7 +68,7 @@ def _set_tolerates(view: Controlled, name: str, value: str) -> None:
     if not _TOLERANCE.fullmatch(value):
         raise StateError(
             f"tolerates: {value!r} will not do; it is EXACT or TOLERATE (SAMPLE AT LEAST 10 "
-            "PERCENT, CONFIDENCE 95 PERCENT)"
+            "PERCENT, ERROR 2 PERCENT, CONFIDENCE 95 PERCENT)"
         )
     view.execute(f"ALTER QUERY {quoted(name)} {value}")
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from millpond.approximation.shedding import Shedding
 from millpond.catalog import QueryEntry
+from millpond.facade.tolerated_errors import ToleratedErrors
 from millpond.identities import InputId, OperatorId
 from millpond.intake.drop_point import percent_of, tolerating
 from millpond.sharing.queries import Queries
@@ -30,6 +31,7 @@ class Watch:
 
     def __init__(self, queries: Queries) -> None:
         self._queries = queries
+        self._errors = ToleratedErrors(queries)
         self._known: dict[InputId, Shedding] = {}
         self._looks: dict[InputId, deque[tuple[float, int]]] = {}
         """When it was looked at a stream, and how many tuples it had had by then."""
@@ -51,21 +53,25 @@ class Watch:
         inputs = self._queries.ground.inputs
         entry = inputs.streams[stream].entry
         queries = [each for each in tolerating(inputs.catalog, stream) if each.active]
-        least = max(
-            (each.tolerates.least_percent for each in queries if each.tolerates), default=100
-        )
         behind = max((self._behind(each, now, allowed_seconds) for each in queries), default=0.0)
         known = self._known.get(stream)
         if known is None or known.allowed_seconds != allowed_seconds:
             known = Shedding(allowed_seconds)
         present = percent_of(inputs.catalog, entry, inputs.settings())
+        needs = (self._errors.least_percent(each, present, now) for each in queries)
+        least = max(needs, default=100.0)
         coming = self._coming(stream, now, allowed_seconds)
         load = None if coming is None else coming * present / 100 * self._tuple_seconds(queries)
         work = max(map(self._waiting_seconds, queries), default=0.0)
         decided = known.decide(now, present, least, behind, load, work)
         self._known[stream], percent = decided
-        if percent != present:
-            self._keep(entry.name, percent, max(behind, work), allowed_seconds)
+        if percent < least:
+            self._keep(entry.name, least, "bounds are wider than a query tolerates, or may be")
+        elif percent != present:
+            told = (
+                f"{max(behind, work):.2g} s behind, or would be; {allowed_seconds:g} s are allowed"
+            )
+            self._keep(entry.name, percent, f"answers were {told}")
 
     def _coming(self, stream: InputId, now: float, allowed_seconds: float) -> float | None:
         """How many tuples came in a second lately; None if that was not seen for long enough."""
@@ -92,8 +98,7 @@ class Watch:
         output = self._output(entry)
         return 0.0 if output is None else sum(self._work_seconds(*q) for q in self._queues(output))
 
-    def _keep(self, stream: str, percent: float, behind: float, allowed: float) -> None:
-        reason = f"answers were {behind:.2g} s behind, or would be; {allowed:g} s are allowed"
+    def _keep(self, stream: str, percent: float, reason: str) -> None:
         logger.info("stream %s keeps %g percent from now on: %s", stream, percent, reason)
         self._queries.change([KeptChanged(stream, percent, reason)])
 

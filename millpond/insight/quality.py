@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import pyarrow as pa
 
-from millpond.catalog import QueryEntry
-from millpond.cql.algebra import HopWindow, RangeWindow
+from millpond.catalog import QueryEntry, Tolerance
+from millpond.cql.algebra import HopWindow, RangeWindow, StreamScan
+from millpond.cql.node import Node
 from millpond.identities import StreamId
 from millpond.sharing.beginnings import told_time
 from millpond.sharing.queries import Queries
@@ -27,6 +28,8 @@ class Quality:
     """How many of the tuples that come are kept."""
     least_percent: float
     confidence_percent: float
+    tolerated_error: str
+    """How far bounds may be from answers, if it says so."""
     reason: str
     """Why so many are kept, if that was changed since this run began."""
     dropped: int
@@ -48,6 +51,7 @@ def quality_rows(queries: Queries) -> Iterator[dict[str, Any]]:
                 "kept percent": found.kept_percent,
                 "at least": found.least_percent,
                 "confidence": found.confidence_percent,
+                "error": found.tolerated_error,
                 "because": found.reason,
                 "dropped": found.dropped,
                 "exact": found.exact,
@@ -59,7 +63,7 @@ def quality_of(queries: Queries, entry: QueryEntry) -> Quality:
     """How good the answers of a query are; one that tolerates nothing is exact."""
     said = entry.tolerates
     if said is None:
-        return Quality(entry.name, "", 100.0, 100.0, 100.0, "", 0, "now", {})
+        return Quality(entry.name, "", 100.0, 100.0, 100.0, "", "", 0, "now", {})
     intake = queries.ground.inputs.streams[StreamId(said.kept)]
     return Quality(
         entry.name,
@@ -67,50 +71,80 @@ def quality_of(queries: Queries, entry: QueryEntry) -> Quality:
         100 * queries.ground.inputs.rate(StreamId(said.stream)),
         said.least_percent,
         said.confidence_percent,
+        said.tolerated_error,
         queries.ground.inputs.kept_because.get(StreamId(said.stream), ""),
         intake.dropped_count,
-        _exact(queries, entry, intake.dropped_until),
+        _exact(queries, entry, said, intake.dropped_until),
         {} if entry.plan.is_stream else _widths(queries, entry),
     )
 
 
-def _exact(queries: Queries, entry: QueryEntry, dropped_until: int | None) -> str:
+def _exact(queries: Queries, entry: QueryEntry, said: Tolerance, dropped_until: int | None) -> str:
     """When all that was dropped has left the window."""
     if dropped_until is None:
         return "now"
-    windows = [each for each in entry.plan.walk() if isinstance(each, RangeWindow | HopWindow)]
-    length = windows[0].length_ticks
-    if length is None:
+    gone = clear_of(entry, said, dropped_until)
+    if gone is None:
         return "never"
-    gone = dropped_until + length + (windows[0].slide_ticks or 1)
     if queries.ground.deliveries.of(entry.name).complete_until >= gone:
         return "now"
-    streams = [] if entry.tolerates is None else [entry.tolerates.stream]
-    return f"from {told_time(queries, streams, gone)} on"
+    return f"from {told_time(queries, [said.stream], gone)} on"
+
+
+def clear_of(entry: QueryEntry, said: Tolerance, time: int) -> int | None:
+    """From when on the window of what is kept has nothing of a time; None if it always has."""
+    window = next(each for each in entry.plan.walk() if _is_over(each, said.kept))
+    if window.length_ticks is None:
+        return None
+    return time + window.length_ticks + (window.slide_ticks or 1)
+
+
+def _is_over(node: Node, stream: str) -> TypeGuard[RangeWindow | HopWindow]:
+    if not isinstance(node, RangeWindow | HopWindow):
+        return False
+    return isinstance(node.input, StreamScan) and node.input.name == stream
 
 
 def _widths(queries: Queries, entry: QueryEntry) -> dict[str, float]:
+    """The widest bounds by columns, relative to the answers."""
+    return {
+        name: _largest(high - low, np.abs(size))
+        for name, size, low, high in _bounds(queries, entry)
+    }
+
+
+def error_of(queries: Queries, entry: QueryEntry, is_relative: bool) -> float:
+    """How far the bounds of the present answer are from it at most, of all its numbers."""
+    found = (
+        _largest(np.maximum(high - size, size - low), np.abs(size) if is_relative else 1.0)
+        for _, size, low, high in _bounds(queries, entry)
+    )
+    return max(found, default=0.0)
+
+
+def _bounds(
+    queries: Queries, entry: QueryEntry
+) -> Iterator[tuple[str, np.ndarray, np.ndarray, np.ndarray]]:
+    """The present answer with its confident bounds, by columns of numbers."""
     log = queries.ground.deliveries.of(entry.name)
     with log.reading(nullcontext(), of_content=True) as read:
         answer = log.net(read.pages)
     names = entry.plan.schema.names
-    return {
-        name: _widest(answer, names.index(name))
-        for name in names
-        if f"{name}_certain_high" in names
-    }
+    for place, name in enumerate(names):
+        if f"{name}_certain_high" in names:
+            columns = [answer.column(f"c{place + each}") for each in range(3)]
+            if pa.types.is_integer(columns[0].type) or pa.types.is_floating(columns[0].type):
+                size, low, high = map(_numbers, columns)
+                yield name, size, low, high
 
 
-def _widest(answer: pa.Table, position: int) -> float:
-    """The largest width of bounds over the size of its answer, of what stands from a column on."""
-    columns = [answer.column(f"c{position + each}") for each in range(3)]
-    if not pa.types.is_integer(columns[0].type) and not pa.types.is_floating(columns[0].type):
-        return 0.0
-    size, low, high = (
-        np.asarray(column.cast(pa.float64(), safe=False).fill_null(0.0), dtype=np.float64)
-        for column in columns
-    )
-    width = high - low
+def _numbers(column: pa.ChunkedArray) -> np.ndarray:
+    doubles = column.cast(pa.float64(), safe=False).fill_null(0.0)
+    return np.asarray(doubles, dtype=np.float64)
+
+
+def _largest(lengths: np.ndarray, unit: np.ndarray | float) -> float:
+    """The largest of lengths in units of their own; no length is none, whatever the unit."""
     with np.errstate(all="ignore"):
-        relative = np.where(width == 0, 0.0, width / np.abs(size))
-    return float(np.nan_to_num(relative, nan=np.inf).max()) if len(relative) else 0.0
+        found = np.where(lengths == 0, 0.0, lengths / unit)
+    return float(np.nan_to_num(found, nan=np.inf).max()) if len(found) else 0.0

@@ -22,7 +22,7 @@ from tests.connectors.declarations import schema
 def sink(
     connector: str, *arguments: Any, columns: str, resume: Any = None, **options: Any
 ) -> NamedSink:
-    plan = SimpleNamespace(schema=schema(columns))
+    plan = SimpleNamespace(schema=schema(columns), is_stream=True)
     call = Connector(connector, arguments, tuple(options.items()))
     return open_sink(QueryEntry("q", plan, sink=call), resume=resume)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +23,8 @@ class Sizes:
         self.bytes, self.given_back, self.seconds = 100, 0, 0.0
         monkeypatch.setattr(allocators, "resident_bytes", lambda: self.bytes)
         monkeypatch.setattr(allocators, "give_back", self._give_back)
-        monkeypatch.setattr(allocators.time, "monotonic", lambda: self.seconds)
+        clock = SimpleNamespace(monotonic=lambda: self.seconds)  # of this module alone
+        monkeypatch.setattr(allocators, "time", clock)
 
     def _give_back(self) -> None:
         self.given_back += 1

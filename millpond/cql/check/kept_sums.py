@@ -28,9 +28,9 @@ def _compare(function: str, left: Expression, right: Expression) -> Call:
     return Call(function, (left, right), Type.BOOLEAN)
 
 
-def is_kept(own_columns: int) -> Expression:
-    """Whether a row of a kept stream is a tuple of the stream, which has so many columns."""
-    return _compare("=", Column(own_columns, Type.BIGINT, "dropped"), _NONE)
+def is_kept(dropped: int) -> Expression:
+    """Whether a row of a kept stream is a tuple of the stream, by the place of its column."""
+    return _compare("=", Column(dropped, Type.BIGINT, "dropped"), _NONE)
 
 
 class Bounded:
@@ -82,13 +82,14 @@ def _shifted(expression: Expression, by: int) -> Expression:
 
 
 class KeptSums:
-    """The sums of a query; ``passes``: whether a kept tuple passes WHERE, if there is one."""
+    """The sums of a query; ``dropped``: where the column of a kept stream stands that says for how
+    many a row stands; ``passes``: whether a kept tuple passes WHERE, if there is one."""
 
-    def __init__(self, own_columns: int, passes: Expression | None, risk: float) -> None:
+    def __init__(self, dropped: int, passes: Expression | None, risk: float) -> None:
         self._calls: dict[AggregateCall, None] = {}
-        self._dropped = Column(own_columns, Type.BIGINT, "dropped")
-        self._weight = Column(own_columns + 1, Type.DOUBLE, "weight")
-        self._is_kept = is_kept(own_columns)
+        self._dropped = Column(dropped, Type.BIGINT, "dropped")
+        self._weight = Column(dropped + 1, Type.DOUBLE, "weight")
+        self._is_kept = is_kept(dropped)
         self._is_drawn = _compare(">", self._weight, Literal(1.0, Type.DOUBLE))
         self._passes, self._risk = passes, risk
 

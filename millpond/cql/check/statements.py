@@ -19,7 +19,7 @@ from millpond.cql.check.from_clause import renamed_columns
 from millpond.cql.check.punctuations import punctuate
 from millpond.cql.check.queries import QueryAnalyser
 from millpond.cql.check.reducing import reduced
-from millpond.cql.check.tolerating import altered_tolerance, tolerated
+from millpond.cql.check.tolerating import altered_tolerance, refuse_without_bounds, tolerated
 from millpond.cql.check.window_lengths import with_length
 from millpond.cql.coercion import temporal_literal
 from millpond.cql.statements import (
@@ -199,7 +199,7 @@ def _query_entry(syntax: CreateQueryStatement, catalog: Catalog, text: Statement
     if not 0 < syntax.weight < float("inf"):
         raise StatementError("WEIGHT must be above zero", syntax.name.offset if syntax.name else 0)
     made = reduced(syntax, catalog, text)
-    plan, tolerates = tolerated(made.whole.plan, syntax)
+    plan, tolerates = tolerated(made.whole.plan, syntax, catalog)
     return QueryEntry(
         catalog.free_name() if syntax.name is None else syntax.name.text,
         plan,
@@ -299,13 +299,17 @@ def _alter_stream(syntax: AlterStreamStatement, catalog: Catalog) -> AlterStream
         added = constraint_of(syntax.adds, entry, catalog)
         return AlterStream(entry.name, adds=added, is_measured=syntax.adds.is_measured)
     if syntax.drops is not None:
-        return AlterStream(entry.name, drops=constraint_named(syntax.drops, entry).name)
+        dropped = AlterStream(entry.name, drops=constraint_named(syntax.drops, entry).name)
+        refuse_without_bounds(dropped, catalog, syntax.drops.offset)
+        return dropped
     if syntax.kept_percent is not None:
         return AlterStream(entry.name, kept_percent=syntax.kept_percent)
     tick = catalog.tick_microseconds
     if syntax.alters is not None and syntax.within is not None:
         altered = constraint_within(syntax.alters, syntax.within, entry, tick)
-        return AlterStream(entry.name, alters=altered)
+        wider = AlterStream(entry.name, alters=altered)
+        refuse_without_bounds(wider, catalog, syntax.alters.offset)
+        return wider
     has_time = entry.timestamp_column is not None
     if syntax.idle_after is not None:
         idle = idle_microseconds(syntax.idle_after, entry.schema, entry.timestamp_column, tick)

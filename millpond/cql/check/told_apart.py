@@ -40,7 +40,8 @@ def keys_of(node: Node, catalog: Catalog) -> Iterator[frozenset[int]]:
         case StreamScan():
             entry = catalog.get(node.name)
             for each in entry.constraints if isinstance(entry, StreamEntry) else ():
-                if each.kind == "unique" and each.within == 0:
+                stays = each.within == 0 and each.on_violation != "widen"
+                if each.kind == "unique" and stays:
                     yield frozenset(each.columns)
         case Aggregate():
             yield frozenset(range(len(node.keys)))

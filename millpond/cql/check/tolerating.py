@@ -5,7 +5,7 @@ those that were not, by ordinary aggregates; ``bound`` makes estimates and bound
 While nothing is dropped each answer is the exact one. What has no bound is refused.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from millpond.catalog import KEPT_COLUMNS, Catalog, QueryEntry, Tolerance
@@ -13,19 +13,18 @@ from millpond.cql.algebra import (
     Aggregate,
     Dstream,
     Filter,
-    HopWindow,
     Istream,
     Project,
     RangeWindow,
-    RowsWindow,
     Rstream,
-    Sample,
     StreamScan,
-    WithTime,
 )
+from millpond.cql.apply import apply
+from millpond.cql.check.kept_having import HOLDS, having_of
+from millpond.cql.check.kept_input import BOUNDED, NoBoundError, columns_of, kept_input
 from millpond.cql.check.kept_sums import Bounded, KeptSums, is_kept, when
 from millpond.cql.check.queries import QueryAnalyser
-from millpond.cql.coercion import widest
+from millpond.cql.coercion import widens
 from millpond.cql.expressions import (
     AggregateCall,
     Call,
@@ -33,10 +32,10 @@ from millpond.cql.expressions import (
     Expression,
     Literal,
     children,
-    walk,
     with_children,
 )
 from millpond.cql.node import Node
+from millpond.cql.statements import AlterStream
 from millpond.cql.text.parse import parse_statement
 from millpond.cql.text.places import StatementError, StatementText
 from millpond.cql.text.syntax import CreateQueryStatement, Tolerating
@@ -46,13 +45,15 @@ SIDES = ("", "_low", "_high", "_certain_low", "_certain_high")
 """What stands behind the name of an approximate column: the answer, and its bounds."""
 
 
-def tolerated(plan: Node, syntax: CreateQueryStatement) -> tuple[Node, Tolerance | None]:
+def tolerated(
+    plan: Node, syntax: CreateQueryStatement, catalog: Catalog
+) -> tuple[Node, Tolerance | None]:
     """The plan of a query as its statement says: over all tuples, or over what is kept of them."""
     said = syntax.tolerating
     if said is None or said.is_exact:
         return plan, None
     try:
-        return _as_said(plan, syntax, said)
+        return _as_said(plan, syntax, said, catalog)
     except StatementError:
         if said.is_unsaid:  # what has no bounds is exact
             return plan, None
@@ -60,7 +61,7 @@ def tolerated(plan: Node, syntax: CreateQueryStatement) -> tuple[Node, Tolerance
 
 
 def _as_said(
-    plan: Node, syntax: CreateQueryStatement, said: Tolerating
+    plan: Node, syntax: CreateQueryStatement, said: Tolerating, catalog: Catalog
 ) -> tuple[Node, Tolerance | None]:
     if syntax.start is not None:
         raise StatementError(
@@ -74,12 +75,12 @@ def _as_said(
             "leave one of them out",
             said.offset,
         )
-    return tolerant(plan, said)
+    return tolerant(plan, said, catalog)
 
 
-def tolerant(plan: Node, said: Tolerating) -> tuple[Node, Tolerance]:
+def tolerant(plan: Node, said: Tolerating, catalog: Catalog) -> tuple[Node, Tolerance]:
     """The plan of a query over what is kept of its stream, and what must be known of the rest."""
-    parts = _Parts(plan, said)
+    parts = _Parts(plan, said, catalog)
     return parts.rewritten(), parts.tolerance
 
 
@@ -95,39 +96,59 @@ def altered_tolerance(
         )
     if entry.tolerates is None:
         return None, None
+    plan, tolerance = _tolerant_anew(entry, said, catalog)
+    return (None if plan == entry.plan else plan), tolerance
+
+
+def refuse_without_bounds(change: AlterStream, catalog: Catalog, offset: int) -> None:
+    """Refuses a change of a stream without which the answers of some query would have no bounds."""
+    after = catalog.copy()
+    apply(change, after)
+    name = change.name.lower()
+    for entry in catalog.of_kind(QueryEntry):
+        read = {each.name.lower() for each in entry.plan.walk() if isinstance(each, StreamScan)}
+        if entry.tolerates is None or name not in read:
+            continue
+        try:
+            _tolerant_anew(entry, Tolerating(False, offset), after)
+        except StatementError:
+            raise StatementError(
+                f'the bounds of query "{entry.name}" rely on it: DROP the query first', offset
+            ) from None
+
+
+def _tolerant_anew(entry: QueryEntry, said: Tolerating, catalog: Catalog) -> tuple[Node, Tolerance]:
     syntax = parse_statement(entry.text)
     if not isinstance(syntax, CreateQueryStatement):
         raise StatementError(f'query "{entry.name}" has no text', said.offset)
     analyser = QueryAnalyser(catalog, StatementText(entry.text, entry.position))
-    plan, tolerance = tolerant(analyser.whole(syntax.query).plan, said)
-    return (None if plan == entry.plan else plan), tolerance
+    return tolerant(analyser.whole(syntax.query).plan, said, catalog)
 
 
 class _Parts:
     """A query that can be answered from a sample, taken apart; any other is refused."""
 
-    def __init__(self, plan: Node, said: Tolerating) -> None:
+    def __init__(self, plan: Node, said: Tolerating, catalog: Catalog) -> None:
         self._said = said
         self._wrapper = plan if isinstance(plan, Istream | Dstream | Rstream) else None
         top = plan if self._wrapper is None else self._wrapper.input
-        if not isinstance(top, Project) or not isinstance(top.input, Aggregate):
-            raise self._refusal(_no_aggregate(top))
-        self._top, self._aggregate = top, top.input
-        self._filters, window = self._below(self._aggregate.input)
-        if not isinstance(window, RangeWindow | HopWindow):
-            raise self._refusal(_no_window(window))
-        if not isinstance(window.input, StreamScan):
-            raise self._refusal(_no_window(window.input))
-        self._window, self._scan = window, window.input
-
-    def _below(self, node: Node) -> tuple[list[Expression], Node]:
-        filters = []
-        while isinstance(node, Filter):
-            if node.subqueries:
-                raise self._refusal("a subquery in WHERE has no bound")
-            filters.append(node.predicate)
-            node = node.input
-        return filters, node
+        if not isinstance(top, Project):
+            raise self._refusal(BOUNDED)
+        self._having = top.input.predicate if isinstance(top.input, Filter) else None
+        below = top.input.input if isinstance(top.input, Filter) else top.input
+        if not isinstance(below, Aggregate):
+            raise self._refusal(BOUNDED)
+        self._top, self._aggregate = top, below
+        try:
+            self._input = kept_input(self._aggregate.input, catalog)
+        except NoBoundError as no_bound:
+            raise StatementError(f"TOLERATE: {no_bound}", said.offset) from None
+        self._own = self._input.own
+        if said.error and plan.is_stream:
+            raise self._refusal(
+                "the error of a stream's elements is not known before they come; write AS RELATION "
+                "behind AS, or leave ERROR out, or"
+            )
 
     def _refusal(self, reason: str) -> StatementError:
         return StatementError(f"TOLERATE: {reason}; leave TOLERATE out", self._said.offset)
@@ -140,17 +161,19 @@ class _Parts:
         return Tolerance(
             self._said.least_percent,
             self._said.confidence_percent,
-            self._scan.name,
-            tuple(sorted(self._keys)),
-            tuple(sorted(set(self._ranged))),
+            self._input.scan.name,
+            tuple(each - self._own.start for each in sorted(self._keys)),
+            tuple(each - self._own.start for each in sorted(set(self._ranged))),
             self._grain,
+            self._said.error,
+            self._said.is_relative,
         )
 
     @property
     def _keys(self) -> set[int]:
         """The columns of the stream by which dropped tuples are counted."""
-        found = (position for key in self._aggregate.keys for position in _positions(key))
-        return {position for position in found if position < len(self._scan.schema)}
+        found = {position for key in self._aggregate.keys for position in columns_of(key)}
+        return (found | self._input.meets_by).intersection(self._own)
 
     @property
     def _ranged(self) -> Iterator[int]:
@@ -160,7 +183,7 @@ class _Parts:
 
     @property
     def _grain(self) -> int:
-        window = self._window
+        window = self._input.window
         if isinstance(self._wrapper, Rstream) or not isinstance(window, RangeWindow):
             return 1
         slide = window.slide_ticks or 1
@@ -169,10 +192,10 @@ class _Parts:
     def _argument(self, call: AggregateCall) -> Column:
         """The column of the stream that an aggregate is of."""
         argument = call.argument
-        while isinstance(argument, Call) and _widens(argument):
+        while isinstance(argument, Call) and widens(argument):
             argument = argument.arguments[0]
-        own = len(self._scan.schema)
-        if not isinstance(argument, Column) or argument.position >= own or call.distinct:
+        is_own = isinstance(argument, Column) and argument.position in self._own
+        if not isinstance(argument, Column) or not is_own or call.distinct:
             raise self._refusal(
                 f"{call} has no bound: of dropped tuples the least and largest values of columns "
                 "are known, so an aggregate is of a column of the stream, without DISTINCT"
@@ -187,15 +210,14 @@ class _Parts:
 
     def rewritten(self) -> Node:
         """The plan over what is kept."""
-        own = self._scan.schema
-        schema = Schema((*own.fields, *KEPT_COLUMNS))
-        scan = StreamScan(self.tolerance.kept, schema)
-        below: Node = self._window.with_inputs((scan,))
-        by_key, others = self._conjuncts()
+        scan = self._input.scan
+        kept = StreamScan(self.tolerance.kept, Schema((*scan.schema.fields, *KEPT_COLUMNS)))
+        below = self._input.joined(self._input.window.with_inputs((kept,)))
+        by_key, others = self._conditions()
         for each in by_key:
             below = Filter(below, each)
-        below, passes = _with_hits(below, len(own), others)
-        sums = KeptSums(len(own), passes, 1 - self._said.confidence_percent / 100)
+        below, passes = _with_hits(below, self._own.stop, others)
+        sums = KeptSums(self._own.stop, passes, 1 - self._said.confidence_percent / 100)
         answers = [self._answer(call, sums) for call in self._aggregate.aggregates]
         keys = tuple(map(self._moved, self._aggregate.keys))
         is_there = None if passes is None else sums.is_there(len(keys))  # of sums, maybe new ones
@@ -203,7 +225,7 @@ class _Parts:
         node: Node = Aggregate(below, keys, sums.calls, (*names, *map(str, sums.calls)))
         if keys and is_there is not None:
             node = Filter(node, is_there)
-        node = self._project(node, [each.after(len(keys)) for each in answers])
+        node = self._answered(node, [each.after(len(keys)) for each in answers])
         return node if self._wrapper is None else replace(self._wrapper, input=node)
 
     def _answer(self, call: AggregateCall, sums: KeptSums) -> Bounded:
@@ -219,12 +241,32 @@ class _Parts:
                 return sums.extreme(call.function, argument)
         raise self._refusal(f"{call} has no bound; count, sum, avg, min and max have")
 
-    def _project(self, node: Node, answers: list[tuple[Expression, ...]]) -> Project:
+    def _answered(self, node: Node, answers: list[tuple[Expression, ...]]) -> Project:
+        """The columns that the query puts out, of rows of keys and sums."""
+        if self._having is None:
+            return self._project(node, answers, {})
+        keys = len(self._aggregate.keys)
+        columns = [Column(place, node.schema[place].type, f"k{place}") for place in range(keys)]
+        computed = (*columns, *(side for each in answers for side in each))
+        node = Project(node, computed, tuple(f"c{place}" for place in range(len(computed))))
+        found = [Column(at, each.type, f"c{at}") for at, each in enumerate(node.schema.fields)]
+        sides = [tuple(found[at : at + len(SIDES)]) for at in range(keys, len(found), len(SIDES))]
+        try:
+            having = having_of(self._having, keys, sides)
+        except NoBoundError as no_bound:
+            raise StatementError(f"TOLERATE: {no_bound}", self._said.offset) from None
+        for each in having.needed:
+            node = Filter(node, each)
+        return self._project(node, sides, {HOLDS: having.holds} if having.possibly else {})
+
+    def _project(
+        self, node: Node, answers: Sequence[tuple[Expression, ...]], more: dict[str, Expression]
+    ) -> Project:
         expressions: list[Expression] = []
         names: list[str] = []
         keys = len(self._aggregate.keys)
         for expression, name in zip(self._top.expressions, self._top.names, strict=True):
-            positions = list(_positions(expression))
+            positions = list(columns_of(expression))
             if all(position < keys for position in positions):
                 expressions.append(expression)
                 names.append(name)
@@ -236,8 +278,9 @@ class _Parts:
                     f"{name} has no bound: it is computed from aggregates; put out the aggregates "
                     "alone"
                 )
+        names += more
         self._refuse_twins(names)
-        return Project(node, tuple(expressions), tuple(names))
+        return Project(node, (*expressions, *more.values()), tuple(names))
 
     def _refuse_twins(self, names: list[str]) -> None:
         known = [name.lower() for name in names]
@@ -248,26 +291,26 @@ class _Parts:
                     "otherwise with AS"
                 )
 
-    def _conjuncts(self) -> tuple[list[Expression], list[Expression]]:
-        """What WHERE says of keys alone, and what it says of other columns."""
-        found = [self._moved(part) for each in self._filters for part in _parts_of(each)]
-        own = len(self._scan.schema)
-        keys = self._keys | set(range(own + len(KEPT_COLUMNS), own + len(KEPT_COLUMNS) + 2))
-        by_key = [each for each in found if keys.issuperset(_positions(each))]
-        return by_key, [each for each in found if each not in by_key]
+    def _conditions(self) -> tuple[list[Expression], list[Expression]]:
+        """What is said of what is known of dropped tuples too, and what of other columns."""
+        unknown = set(self._own) - self._keys
+        by_key: list[Expression] = []
+        others: list[Expression] = []
+        for each in self._input.conditions:
+            found = by_key if unknown.isdisjoint(columns_of(each)) else others
+            found.append(self._moved(each))
+        return by_key, others
 
     def _moved(self, expression: Expression) -> Expression:
-        """An expression over the window of the stream, over that of what is kept."""
+        """An expression over the stream and what it meets, over what is kept of it and that."""
         if isinstance(expression, Column):
-            is_own = expression.position < len(self._scan.schema)
-            moved = expression.position + (0 if is_own else len(KEPT_COLUMNS))
+            is_behind = expression.position >= self._own.stop
+            moved = expression.position + (len(KEPT_COLUMNS) if is_behind else 0)
             return replace(expression, position=moved)
         return with_children(expression, tuple(map(self._moved, children(expression))))
 
 
-def _with_hits(
-    below: Node, own_columns: int, filters: list[Expression]
-) -> tuple[Node, Column | None]:
+def _with_hits(below: Node, dropped: int, filters: list[Expression]) -> tuple[Node, Column | None]:
     """The rows with one column more, if there are filters: whether a kept tuple passes them all.
 
     It is computed once, however many sums look at it.
@@ -276,52 +319,7 @@ def _with_hits(
         return below, None
     fields = below.schema.fields
     columns = [Column(place, each.type, each.name) for place, each in enumerate(fields)]
-    passes = when(is_kept(own_columns), *filters, value=Literal(True, Type.BOOLEAN))
+    passes = when(is_kept(dropped), *filters, value=Literal(True, Type.BOOLEAN))
     names = (*below.schema.names, "hit")
     wider = Project(below, (*columns, passes), names)
     return wider, Column(len(fields), Type.BOOLEAN, "hit")
-
-
-def _parts_of(predicate: Expression) -> list[Expression]:
-    if isinstance(predicate, Call) and predicate.function == "and":
-        return [part for each in predicate.arguments for part in _parts_of(each)]
-    return [predicate]
-
-
-def _widens(call: Call) -> bool:
-    """Whether a call casts numbers to a type that has them all, in their order."""
-    return (
-        call.function == "cast"
-        and call.type.is_number
-        and call.arguments[0].type.is_number
-        and widest((call.type, call.arguments[0].type)) is call.type
-    )
-
-
-def _positions(expression: Expression) -> Iterator[int]:
-    for each in walk(expression):
-        if isinstance(each, Column):
-            yield each.position
-
-
-def _no_aggregate(node: Node) -> str:
-    below = node.input if isinstance(node, Project) else node
-    if isinstance(below, Filter) and isinstance(below.input, Aggregate):
-        return "HAVING compares numbers that may be approximate; leave HAVING out, or"
-    return _BOUNDED
-
-
-_BOUNDED = (
-    "only counts, sums, averages, minima and maxima have bounds, as SELECT aggregates FROM one "
-    "stream [WHERE …] [GROUP BY …]"
-)
-
-
-def _no_window(node: Node) -> str:
-    if isinstance(node, RowsWindow):
-        return "which tuples are the last ones is not known once some are dropped; write RANGE, or"
-    if isinstance(node, Sample):
-        return "SAMPLE drops tuples by itself; leave SAMPLE out, or"
-    if isinstance(node, WithTime):
-        return f"an aggregate that depends on the order of rows has no bound: {_BOUNDED}"
-    return f"an aggregate over {node.label()} has no bound: it has to be over one stream"

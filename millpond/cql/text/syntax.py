@@ -135,12 +135,14 @@ class Start:
 
 @dataclass(frozen=True)
 class Tolerating:
-    """TOLERATE (SAMPLE AT LEAST … PERCENT, CONFIDENCE … PERCENT), or EXACT."""
+    """TOLERATE (SAMPLE AT LEAST … PERCENT, ERROR … [PERCENT], CONFIDENCE … PERCENT), or EXACT."""
 
     is_exact: bool
     offset: int
     least_percent: float = 0.0
     confidence_percent: float = 95.0
+    error: float = 0.0
+    is_relative: bool = True
     is_unsaid: bool = False
     """Whether the query does not say so itself: it is exact then if it has no bounds."""
 

@@ -9,16 +9,19 @@ from millpond.cql.text.tokens import tokenize
 
 
 def tolerating_clause(cursor: Cursor) -> Tolerating:
-    """EXACT, or TOLERATE (SAMPLE AT LEAST n PERCENT, CONFIDENCE n PERCENT), each at most once."""
+    """EXACT, or TOLERATE (SAMPLE AT LEAST n PERCENT, ERROR n [PERCENT], CONFIDENCE n PERCENT), each
+    at most once."""
     offset = cursor.offset
     if cursor.accept("EXACT"):
         return Tolerating(True, offset)
     cursor.expect("TOLERATE", "(")
-    said: dict[str, float] = {}
-    cursor.several(lambda: _part(cursor, said))
+    said, seen = Tolerating(False, offset), set[str]()
+    while True:
+        said = _with_part(cursor, said, seen)
+        if not cursor.accept(","):
+            break
     cursor.expect(")")
-    least, confidence = said.get("least_percent", 0.0), said.get("confidence_percent", 95.0)
-    return Tolerating(False, offset, least, confidence)
+    return said
 
 
 def tolerating_by_default(words: str, offset: int) -> Tolerating:
@@ -28,16 +31,28 @@ def tolerating_by_default(words: str, offset: int) -> Tolerating:
     return replace(said, offset=offset, is_unsaid=True)
 
 
-def _part(cursor: Cursor, said: dict[str, float]) -> None:
+def _with_part(cursor: Cursor, said: Tolerating, seen: set[str]) -> Tolerating:
     offset = cursor.offset
-    if cursor.choice("SAMPLE AT LEAST or CONFIDENCE", "SAMPLE", "CONFIDENCE") == "SAMPLE":
-        cursor.expect("AT", "LEAST")
-        name = "least_percent"
-    else:
-        name = "confidence_percent"
-    if name in said:
+    words = ("SAMPLE", "ERROR", "CONFIDENCE")
+    kind = cursor.choice("SAMPLE AT LEAST, ERROR or CONFIDENCE", *words)
+    if kind in seen:
         raise StatementError("this is said twice", offset)
-    said[name] = percent(cursor, below=100 if name == "confidence_percent" else None)
+    seen.add(kind)
+    if kind == "ERROR":
+        error = _error(cursor)
+        return replace(said, error=error, is_relative=cursor.accept("PERCENT"))
+    if kind == "CONFIDENCE":
+        return replace(said, confidence_percent=percent(cursor, below=100))
+    cursor.expect("AT", "LEAST")
+    return replace(said, least_percent=percent(cursor))
+
+
+def _error(cursor: Cursor) -> float:
+    offset = cursor.offset
+    number = float(cursor.number("how far bounds may be from answers"))
+    if not 0 < number < float("inf"):
+        raise StatementError(f"ERROR {number:g}: it is more than 0; or write EXACT", offset)
+    return number
 
 
 def percent(cursor: Cursor, below: float | None = None) -> float:

@@ -1,0 +1,180 @@
+"""What an aggregate that tolerates a sample is of: a window of one stream, and what tuples meet.
+
+Of a join one side is sampled: that of which no tuple ever meets two rows of another. A dropped
+tuple is counted by the columns by which it meets others, so what it would have met is known. All
+columns are looked at under the places that they have in the whole join.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from millpond.catalog import Catalog
+from millpond.cql.algebra import (
+    Filter,
+    HopWindow,
+    Join,
+    RangeWindow,
+    RowsWindow,
+    Sample,
+    StreamScan,
+    WithTime,
+)
+from millpond.cql.check.scope import shifted
+from millpond.cql.check.told_apart import conjuncts, fixed_columns, keys_of, subqueries_in
+from millpond.cql.expressions import Column, Expression, walk
+from millpond.cql.node import Node
+
+
+class NoBoundError(Exception):
+    """Why an answer has no bound."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of what is joined, and where its first column stands."""
+
+    node: Node
+    first: int
+
+    @property
+    def columns(self) -> range:
+        """Where its columns stand."""
+        return range(self.first, self.first + len(self.node.schema))
+
+    def needed(
+        self, catalog: Catalog, met: set[int], conditions: tuple[Expression, ...]
+    ) -> set[int] | None:
+        """The columns of others by which they meet at most one row of it each; None if they can
+        meet more."""
+        seen = [each for each in conditions if met.union(self.columns).issuperset(columns_of(each))]
+        by = {place: each for each in seen for place in self._fixed(each)}
+        for key in keys_of(self.node, catalog):
+            if key <= by.keys():
+                return {each for place in key for each in columns_of(by[place])} & met
+        return None
+
+    def _fixed(self, condition: Expression) -> Iterator[int]:
+        """The columns, by their places in it, that equal something of others."""
+        for each in fixed_columns((condition,), self.columns.start, self.columns.stop):
+            yield each - self.first
+
+
+@dataclass(frozen=True)
+class KeptInput:
+    """The sides of a join, its conditions from the innermost on, and which side is sampled."""
+
+    sides: tuple[Side, ...]
+    conditions: tuple[Expression, ...]
+    sampled: Side
+    window: RangeWindow | HopWindow
+    scan: StreamScan
+    meets_by: frozenset[int]
+    """The columns of the sampled side by which its tuples meet rows of others."""
+
+    @cached_property
+    def own(self) -> range:
+        """The columns of the stream, among those of the join."""
+        return range(self.sampled.first, self.sampled.first + len(self.scan.schema))
+
+    def joined(self, window: Node) -> Node:
+        """The join over another window in the place of the sampled one, with no condition yet."""
+        nodes = (window if each is self.sampled else each.node for each in self.sides)
+        whole = next(nodes)
+        for each in nodes:
+            whole = Join(whole, each, "inner", None)
+        return whole
+
+
+def kept_input(node: Node, catalog: Catalog) -> KeptInput:
+    """What an aggregate is of; refused if no bound is known then."""
+    sides, conditions = _taken_apart(node, 0)
+    if any(map(subqueries_in, conditions)):
+        raise NoBoundError("a subquery in WHERE has no bound; leave TOLERATE out")
+    windows = list(_windows_of_streams(sides))
+    if not windows:
+        raise NoBoundError(_no_window(sides[0].node))
+    for side, window, scan in windows:
+        meets_by = _meets_by(side, sides, conditions, catalog)
+        if meets_by is not None:
+            return KeptInput(sides, conditions, side, window, scan, meets_by)
+    raise NoBoundError(_MANY)
+
+
+def _taken_apart(node: Node, first: int) -> tuple[tuple[Side, ...], tuple[Expression, ...]]:
+    """What is joined, and all conditions of joins and filters."""
+    match node:
+        case Filter():
+            sides, below = _taken_apart(node.input, first)
+            return sides, (*below, *(shifted(each, first) for each in conjuncts(node.predicate)))
+        case Join(kind="inner"):
+            left, of_left = _taken_apart(node.left, first)
+            right, of_right = _taken_apart(node.right, first + len(node.left.schema))
+            own = (shifted(each, first) for each in conjuncts(node.condition))
+            return (*left, *right), (*of_left, *of_right, *own)
+    return (Side(node, first),), ()
+
+
+def _meets_by(
+    sampled: Side, sides: tuple[Side, ...], conditions: tuple[Expression, ...], catalog: Catalog
+) -> frozenset[int] | None:
+    """By which columns of one side its tuples meet one row of each other at most; None if they can
+    meet more."""
+    met, found = set(sampled.columns), set[int]()
+    left = [each for each in sides if each is not sampled]
+    while left:
+        needs = ((each, each.needed(catalog, met, conditions)) for each in left)
+        joined = next(((each, needed) for each, needed in needs if needed is not None), None)
+        if joined is None:
+            return None
+        left.remove(joined[0])
+        found |= joined[1]
+        met.update(joined[0].columns)
+    return frozenset(found.intersection(sampled.columns))
+
+
+def _windows_of_streams(
+    sides: tuple[Side, ...],
+) -> Iterator[tuple[Side, RangeWindow | HopWindow, StreamScan]]:
+    for each in sides:
+        match each.node:
+            case (RangeWindow() | HopWindow()) as window if isinstance(window.input, StreamScan):
+                yield each, window, window.input
+
+
+def columns_of(expression: Expression) -> Iterator[int]:
+    """Where the columns stand that an expression reads."""
+    for each in walk(expression):
+        if isinstance(each, Column):
+            yield each.position
+
+
+BOUNDED = (
+    "only counts, sums, averages, minima and maxima have bounds, as SELECT aggregates FROM one "
+    "stream [, what its tuples meet one row of at most] [WHERE …] [GROUP BY … [HAVING …]]"
+)
+_MANY = (
+    "a tuple of one side of the join can meet several rows of another, so that one draw would "
+    "decide about all of them: equate the PRIMARY KEY of a relation or UNIQUE columns of a stream "
+    "with columns of one stream; or leave TOLERATE out"
+)
+
+
+def _no_window(node: Node) -> str:
+    below = node.inputs[0] if isinstance(node, RangeWindow | HopWindow) else node
+    if isinstance(below, RowsWindow):
+        return (
+            "which tuples are the last ones is not known once some are dropped; write RANGE, or "
+            "leave TOLERATE out"
+        )
+    if isinstance(below, Sample):
+        return "SAMPLE drops tuples by itself; leave SAMPLE out, or leave TOLERATE out"
+    if isinstance(below, WithTime):
+        return (
+            f"an aggregate that depends on the order of rows has no bound: {BOUNDED}; leave "
+            "TOLERATE out"
+        )
+    return (
+        f"an aggregate over {below.label()} has no bound: it has to be over one stream; leave "
+        "TOLERATE out"
+    )
