@@ -21,8 +21,8 @@ from millpond.errors import OutputError
 
 logger = logging.getLogger("millpond")
 
-FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.1, 30.0
-LONGEST_TRY_SECONDS = 300
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.1, 10.0
+LONGEST_TRY_SECONDS = 30
 PASSING = (408, 425, 429)
 """What a server says that may take the same request later, beside all from 500 on."""
 

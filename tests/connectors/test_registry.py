@@ -17,7 +17,7 @@ def test_the_built_in_connectors_are_there() -> None:
         "rate",
         "stdin",
     ]
-    assert registry.names("sink") == ["csv", "json", "kafka", "parquet", "postgres"]
+    assert registry.names("sink") == ["csv", "json", "kafka", "parquet", "postgres", "webhook"]
 
 
 def test_push_delivers_nothing_and_has_no_end() -> None:

@@ -47,7 +47,7 @@ def test_what_is_posted_again_has_its_key_again(web, batch) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_whatever_the_server_says_each_result_comes_with_one_key(web, seed, tmp_path) -> None:
     (server, url), rng = web, random.Random(seed)
-    server.refuses = lambda _: rng.choice((None, None, 500, 503, 429, 0))
+    server.refuses = lambda _: rng.choice((None, None, None, None, 500, 503, 429, 0))
     with Engine(store=tmp_path / "store") as engine:
         engine.execute("CREATE STREAM S (a BIGINT)")
         engine.execute(f"CREATE QUERY q AS SELECT a FROM S INTO webhook('{url}', batch = 2)")
