@@ -6,6 +6,7 @@ import pytest
 
 from millpond import Engine
 from millpond.errors import MillpondError
+from millpond.execution import rides
 from tests.execution.in_process import WORKS, InProcess
 
 STREAMS = """
@@ -25,6 +26,8 @@ QUERIES = {
     "sessions": "SELECT k, window_end, sum(v) AS s FROM S [SESSION 3 PARTITION BY k WHERE v > 2]"
     " GROUP BY k, window_start, window_end EMIT FINAL",
     "in_sessions": "RELATION SELECT * FROM S [SESSION 2 PARTITION BY v]",
+    "rising": "SELECT * FROM S MATCH_RECOGNIZE (PARTITION BY k MEASURES A.v AS f, sum(B.v) AS s"
+    " PATTERN (A B+? NOT C) WITHIN 3 DEFINE B AS B.v > PREV(B.v), C AS C.v > sum(B.v))",
     "framed": "SELECT k, sum(v) OVER (PARTITION BY k ORDER BY t ROWS 2 PRECEDING) AS s,"
     " lag(v) OVER (ORDER BY t, k) AS l FROM S [RANGE 3]",
     "so_far": "SELECT v, sum(v) OVER (PARTITION BY k ORDER BY t) AS s FROM S",
@@ -74,6 +77,17 @@ def test_members_of_a_unit_ride_in_one_job(in_process):
     found, _ = answers(0, queries=chain)
     assert WORKS["Ride"] > 0
     assert found == answers(10**9, queries=chain)[0]
+
+
+def test_what_reads_the_output_of_a_single_task_is_divided_if_it_is_much(in_process, monkeypatch):
+    queries = {"left": "SELECT DSTREAM k, v FROM S [ROWS 3]"}
+    few, _ = answers(0, queries=queries, tasks=3)
+    assert WORKS["Ride"] > 0
+    WORKS.clear()
+    monkeypatch.setattr(rides, "ALONE_ROWS", 0)
+    many, _ = answers(0, queries=queries, tasks=3)
+    assert WORKS["Ride"] == 0 < WORKS["WriteRows"]
+    assert many == few == answers(10**9, queries=queries)[0]
 
 
 def test_a_step_that_fails_there_fails_its_query_and_no_other(in_process):
