@@ -10,9 +10,11 @@ def test_the_built_in_connectors_are_there() -> None:
     assert registry.names("source") == [
         "burst",
         "csv",
+        "http",
         "json",
         "kafka",
         "parquet",
+        "postgres",
         "push",
         "rate",
         "stdin",
