@@ -41,6 +41,8 @@ QUERIES = {
       Kinds WHERE S.k = O.o AND i = o AND kind = 8""",
     "meeting_one": """SELECT kind AS k, sum(v) AS s FROM S [RANGE 20], Kinds
       WHERE i = 2 GROUP BY kind""",
+    "often": """SELECT k, count(*) AS n, avg(x) AS m FROM S [RANGE 20] WHERE v > 20 GROUP BY k
+      HAVING k > 0 AND count(*) >= 30.5 AND 3000 > sum(v)""",
     "meeting_some": """SELECT o AS k, count(*) AS n, sum(v) AS t FROM O [RANGE 15] JOIN S [RANGE 20]
       ON k = o WHERE v > least GROUP BY o""",
 }
@@ -198,6 +200,28 @@ def test_certain_bounds_hold_at_every_time_and_groups_are_not_lost():
 COVERED = """SELECT w, count(*) AS n, sum(a) AS sa, avg(a) AS aa, sum(b) AS sb, avg(b) AS ab,
   sum(c) AS sc, avg(c) AS ac, sum(d) AS sd, avg(d) AS ad, sum(e) AS se, avg(e) AS ae
   FROM W {} GROUP BY w"""
+
+
+def test_a_group_says_how_sure_it_is_that_it_fulfils_having():
+    where = "FROM S [RANGE 20] WHERE v > 20 GROUP BY k"
+    texts = {"each": f"SELECT k, count(*) AS n {where}"}
+    texts["often"] = f"SELECT k, count(*) AS n {where} HAVING count(*) > 95"
+    rows = tuples(1000)
+    exact, sampled = (fed(engine_with(texts, said), rows, 4, [60]) for said in ("", TOLERATE))
+    truth, found = answers(exact, "often", "k"), answers(sampled, "often", "k")
+    seen = {row["holds"] for at in found for row in found[at].values()}
+    assert seen == {"possibly", "confidently", "certainly"}
+    counts, missed = answers(sampled, "each", "k"), 0
+    for at in truth.keys() & found.keys():
+        for group, row in counts[at].items():
+            assert (group in found[at]) == (row["n_high"] > 95)
+            said = found[at][group]["holds"] if group in found[at] else ""
+            assert (said == "certainly") == (row["n_certain_low"] > 95)
+            assert (said == "confidently") == (row["n_low"] > 95 >= row["n_certain_low"])
+            assert said != "certainly" or group in truth[at]
+            missed += said == "confidently" and group not in truth[at]
+            missed += not said and group in truth[at]
+    assert missed <= len(truth) * 4 * 0.05
 
 
 def test_confident_bounds_fail_as_rarely_as_they_say():
@@ -410,7 +434,12 @@ def test_who_sets_no_latency_or_waits_is_never_given_less():
 
 REFUSED = {
     "SELECT x FROM S": "only counts, sums, averages, minima and maxima have bounds",
-    "SELECT k, count(*) AS n FROM S GROUP BY k HAVING count(*) > 1": "leave HAVING out",
+    "SELECT k, count(*) AS n FROM S GROUP BY k HAVING count(*) = 1": "write HAVING with <, <=,",
+    "SELECT k, count(*) AS n FROM S GROUP BY k HAVING count(*) > 1 OR k > 1": "and AND; or leave",
+    "SELECT k, count(*) AS n FROM S GROUP BY k HAVING count(*) + 1 > 2": "computed from aggregates",
+    "SELECT k, count(*) AS n FROM S GROUP BY k HAVING count(*) > max(v)": "what is known",
+    "SELECT k, count(*) AS n FROM S GROUP BY k HAVING count(DISTINCT v) > 2": "without DISTINCT",
+    "SELECT k, count(*) AS holds FROM S GROUP BY k HAVING count(*) > 2": '"holds" would be there',
     "SELECT avg(x) + 1 AS y FROM S": "y has no bound: it is computed from aggregates",
     "SELECT sum(x * x) AS y FROM S": "sum((x * x)) has no bound",
     "SELECT count(DISTINCT k) AS y FROM S": "without DISTINCT",

@@ -202,3 +202,13 @@ def literal_of(value: Value) -> Literal:
         return Literal(value, Type.INT if INT_RANGE[0] <= value <= INT_RANGE[1] else Type.BIGINT)
     kinds = {float: Type.DOUBLE, str: Type.STRING, datetime: Type.TIMESTAMP, date: Type.DATE}
     return Literal(value, kinds[type(value)])
+
+
+def widens(call: Call) -> bool:
+    """Whether a call casts numbers to a type that has them all, in their order."""
+    return (
+        call.function == "cast"
+        and call.type.is_number
+        and call.arguments[0].type.is_number
+        and widest((call.type, call.arguments[0].type)) is call.type
+    )

@@ -77,7 +77,7 @@ class JobExecutor(ABC):
             return job.buckets
         if self.limits.divides_few:
             return self.limits.buckets
-        rows = sum(reading.rows(*modes) for reading, modes in job.parts)
+        rows = job.rows
         if job.work.destination.suffix == ARROW and self.limits.residents != 0:
             return max(1, min(self.limits.buckets, rows // MAPPED_TASK_ROWS))
         return max(1, min(self.limits.buckets, pieces(portions), rows // TASK_ROWS))

@@ -60,6 +60,11 @@ class Job:
     pairs: Pairs | None = None
     """What it writes, if something is still to be made of that."""
 
+    @property
+    def rows(self) -> int:
+        """About how many rows it reads."""
+        return sum(reading.rows(*modes) for reading, modes in self.parts)
+
 
 Jobs: TypeAlias = Generator[Job, list[Answer], Outcome]
 """The jobs of a step one after the other: each is answered before the next one is known."""

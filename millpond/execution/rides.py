@@ -22,6 +22,7 @@ from millpond.execution.fragments import Reading
 from millpond.execution.jobs import MOST_READERS, Job, portions_of
 from millpond.execution.operators.running import OperatorStep, RunningOperator
 from millpond.execution.steps import EXECUTORS, Outcome, is_due
+from millpond.execution.surroundings import Limits
 from millpond.execution.work import Ride, Rider
 from millpond.identities import OperatorId
 from millpond.planning.graph import operators_in
@@ -29,12 +30,18 @@ from millpond.schema import Type
 from millpond.storage.portions import Portion, TaskRows
 from millpond.storage.readers import Remains
 
+ALONE_ROWS = 25_000
+"""Where a first one has a single task, one that could be divided rides with at most so many rows:
+with more, all residents together are quicker, though they read what it has put out."""
+
 Located = dict[str, tuple[int, ...] | None]
 """For each member on a ride: where its output has the values by which the tasks divide the rows."""
 
 
 class HasTasks(Protocol):
     """Who does jobs."""
+
+    limits: Limits
 
     def tasks(self, job: Job) -> int | None:
         """How many tasks read the files of a job themselves; None if they are given their rows."""
@@ -124,7 +131,7 @@ def shared_job(
 
     ``others`` come upstream first and are not executed yet, ``done`` ones are.
     """
-    running, job = first.running, _only_job(first)
+    running, job = first.running, _only_job(first) if others else None
     if job is None:
         return None
     division = _division(first, others, job)
@@ -141,7 +148,8 @@ def shared_job(
         now = step.behind(done, first.until)
         if located.keys() & set(rider.inputs):
             names = _dividing(rider, step.readings, located, job.buckets)
-            is_riding = names is not None and _can_ride(now, job)
+            is_alone = tasks == 1 and _is_better_divided(executor, rider, first)
+            is_riding = names is not None and not is_alone and _can_ride(now, job)
         else:
             names = rider.job_keys
             is_beside = tasks is not None and _can_ride_beside(step, now, first)
@@ -240,6 +248,12 @@ def _can_ride(step: OperatorStep, job: Job) -> bool:
     known = None if own is None or not step.running.is_local else portions_of(own.parts)
     can_divide = bool(job.keys) and job.buckets <= MOST_READERS
     return known is not None and (can_divide or not known)
+
+
+def _is_better_divided(executor: HasTasks, rider: RunningOperator, first: OperatorStep) -> bool:
+    """Whether several residents are quicker with what reads the output of a single task."""
+    could = bool(rider.job_keys) and rider.buckets > 1
+    return could and executor.limits.residents != 0 and first.rows > ALONE_ROWS
 
 
 def _can_ride_beside(step: OperatorStep, now: OperatorStep, first: OperatorStep) -> bool:

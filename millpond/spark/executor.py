@@ -155,7 +155,7 @@ class SparkExecutor(JobExecutor):
             portions = tuple(portions_of(job.parts) or ())
             task_rows = TaskRows(portions, tuple(job.keys), tasks)
             has_state = running.keeps_state or bool(job.keys)
-            asker = Asker(running.identity, has_state, *self._marks.mine)
+            asker = Asker(running.identity, has_state, *self._marks.mine, job.rows)
             residents = self._residents(session)
             return answers_of_tasks(session, tasks, job.work, task_rows, residents, asker)
 

@@ -6,7 +6,9 @@ one maps it into its own memory, and nothing is decoded or copied.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
@@ -21,6 +23,9 @@ ROW_GROUP_ROWS = 100_000
 MOST_CHUNKS = 8
 """A table of more chunks is put together before it is written: readers pay for each."""
 
+READ_BYTES = 1 << 16
+"""An Arrow file of up to so many bytes is read and not mapped."""
+
 
 class RowFile(Protocol):
     """A file of rows, open."""
@@ -33,6 +38,12 @@ class RowFile(Protocol):
     def pieces(self) -> int:
         """In how many pieces it lies."""
 
+    is_mapped: bool
+    """Whether a part of a piece costs its part."""
+
+    def piece_rows(self, number: int) -> int:
+        """How many rows a piece has."""
+
     def piece(self, number: int, names: Sequence[str]) -> pa.Table:
         """Some columns of a piece."""
 
@@ -41,10 +52,16 @@ class RowFile(Protocol):
 
 
 class _ParquetFile:
+    is_mapped = False
+
     def __init__(self, path: Path) -> None:
         self._file = pq.ParquetFile(path, memory_map=False)
         self.names: list[str] = self._file.schema_arrow.names
         self.pieces: int = self._file.num_row_groups
+
+    def piece_rows(self, number: int) -> int:
+        rows: int = self._file.metadata.row_group(number).num_rows
+        return rows
 
     def piece(self, number: int, names: Sequence[str]) -> pa.Table:
         return self._file.read_row_group(number, list(names))
@@ -54,17 +71,35 @@ class _ParquetFile:
 
 
 class _ArrowFile:
+    is_mapped = True
+
     def __init__(self, path: Path) -> None:
-        self._source = pa.memory_map(str(path))
-        self._reader = pa.ipc.open_file(self._source)
+        self._reader = pa.ipc.open_file(contents(path))
         self.names: list[str] = self._reader.schema.names
         self.pieces: int = self._reader.num_record_batches
+        self._batch = lru_cache(maxsize=None)(self._reader.get_batch)
+
+    def piece_rows(self, number: int) -> int:
+        rows: int = self._batch(number).num_rows
+        return rows
 
     def piece(self, number: int, names: Sequence[str]) -> pa.Table:
-        return pa.Table.from_batches([self._reader.get_batch(number).select(list(names))])
+        return pa.Table.from_batches([self._batch(number).select(list(names))])
 
     def close(self) -> None:
-        self._source.close()
+        """What was read of it keeps what it needs."""
+
+
+def contents(path: Path) -> pa.Buffer:
+    """What a file holds: mapped or, if that is little, read, which costs less.
+
+    Of a buffer Arrow reads at once; of a file by threads, each of which is waited for.
+    """
+    with path.open("rb", buffering=0) as file:
+        if os.fstat(file.fileno()).st_size <= READ_BYTES:
+            return pa.py_buffer(file.read())
+    with pa.memory_map(str(path)) as source:
+        return source.read_buffer()
 
 
 def open_rows(path: Path) -> RowFile:
@@ -76,8 +111,7 @@ def read_rows(path: Path) -> pa.Table:
     """All rows of a file."""
     if path.suffix != ARROW:
         return pq.read_table(path, memory_map=False)
-    with pa.memory_map(str(path)) as source:
-        return pa.ipc.open_file(source).read_all()
+    return pa.ipc.open_file(contents(path)).read_all()
 
 
 def write_rows(table: pa.Table, path: Path | str) -> None:

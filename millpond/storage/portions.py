@@ -6,7 +6,7 @@ times quicker than through the JVM, so this is the way wherever expressions allo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -19,7 +19,13 @@ from millpond.kernels.columns import integers
 from millpond.kernels.hashing import buckets
 from millpond.planning.branches import Branch, Outputs
 from millpond.storage.files import RowFile, open_rows
-from millpond.storage.pages import Span
+from millpond.storage.pages import Span, places
+
+CUT_ROWS = 10_000
+"""A piece that is mapped and has so many rows is shared by all tasks: each gets its part."""
+
+TOGETHER_ROWS = 20_000
+"""Pieces of up to so many rows together are evaluated together: each evaluation has its price."""
 
 
 @dataclass(frozen=True)
@@ -31,18 +37,29 @@ class FileSpan:
     until: int
     ends: bool
     is_whole: bool
+    is_sorted: bool = False
+    """Whether its rows lie in order of time."""
 
     @staticmethod
     def of(span: Span) -> list[FileSpan]:
         """The spans of a page's files; the page is written now if it was not yet."""
-        names = span.page.sound_names
-        return [FileSpan(name, span.after, span.until, span.ends, span.is_whole) for name in names]
+        page = span.page
+        meant = span.after, span.until, span.ends, span.is_whole, page.is_sorted
+        return [FileSpan(name, *meant) for name in page.sound_names]
+
+    @property
+    def is_looked_for(self) -> bool:
+        """Whether each row must be looked at to tell whether it is meant."""
+        return not self.is_whole and (self.ends or not self.is_sorted)
 
     def rows(self, table: pa.Table) -> pa.Table:
         """Of a piece of the file the rows that are meant."""
         if self.is_whole:
             return table
         times = integers(table["_ts"])
+        if not self.is_looked_for:
+            low, high = places(times, self.after, self.until)
+            return table.slice(low, high - low)
         if self.ends:
             ends = integers(table["_te"])
             meant = (times <= self.after) & (ends > self.after) & (ends <= self.until)
@@ -67,9 +84,12 @@ class Scan:
 
     def columns(self, name: str, group: int, names: Sequence[str]) -> pa.Table:
         """Some columns of a piece of a file."""
+        file = self.file(name)
+        if file.is_mapped:
+            return file.piece(group, names)
         missing = [each for each in names if (name, group, each) not in self._read]
         if missing:
-            read = self.file(name).piece(group, missing)
+            read = file.piece(group, missing)
             self._read |= {(name, group, each): read[each] for each in missing}
         return pa.table({each: self._read[name, group, each] for each in names})
 
@@ -94,23 +114,64 @@ class Portion:
     def table(self, scan: Scan, task: int, tasks: int, is_cut: bool = False) -> list[pa.Table]:
         """The rows of every n-th piece, or an n-th of each if they are cut; filtered, projected."""
         compiled = _compiled(self.branch, self.outputs, self.seed)
-        tables, number = [], 0
+        pieces = self._pieces(compiled, scan, task, tasks, is_cut)
+        return [compiled.made_of(rows, self.is_ended) for rows in _together(pieces)]
+
+    def _pieces(
+        self, compiled: ArrowBranch, scan: Scan, task: int, tasks: int, is_cut: bool
+    ) -> Iterator[tuple[FileSpan, pa.Table]]:
+        """Of the rows of a task the columns that a branch needs, by pieces; some are not meant."""
+        number = 0
         for span in self.spans:
             file = scan.file(span.name)
             needed = compiled.needs(file.names)
             for group in range(file.pieces):
-                if is_cut or number % tasks == task:
-                    rows = span.rows(scan.columns(span.name, group, needed))
-                    first, last = (rows.num_rows * each // tasks for each in (task, task + 1))
-                    rows = rows.slice(first, last - first) if is_cut else rows
-                    tables.append(compiled.made_of(rows, self.is_ended))
+                cuts = is_cut or (file.is_mapped and file.piece_rows(group) >= CUT_ROWS)
+                if cuts or number % tasks == task:
+                    rows = scan.columns(span.name, group, needed)
+                    rows = rows if span.is_looked_for else span.rows(rows)
+                    yield span, _part(rows, task, tasks) if cuts else rows
                 number += 1
-        return tables
 
     def made_of(self, output: pa.Table) -> list[pa.Table]:
         """The same of rows that are in no file yet, each span being a range of times of them."""
         compiled = _compiled(self.branch, self.outputs, self.seed)
         return [compiled.rows(span.rows(output), ended=self.is_ended) for span in self.spans]
+
+
+def _part(rows: pa.Table, task: int, tasks: int) -> pa.Table:
+    """The n-th of some rows that a task gets."""
+    first, last = (rows.num_rows * each // tasks for each in (task, task + 1))
+    return rows.slice(first, last - first)
+
+
+def _together(pieces: Iterable[tuple[FileSpan, pa.Table]]) -> Iterator[pa.Table]:
+    """The rows that are meant, in fewer tables where these are small."""
+    some, rows, first = list[pa.Table](), 0, None
+    for span, table in pieces:
+        rows += table.num_rows
+        if first is not None and (rows > TOGETHER_ROWS or not _are_alike(first, (span, table))):
+            yield _meant(first[0], some)
+            some, rows, first = [], table.num_rows, None
+        first = first or (span, table)
+        some.append(table)
+    if first is not None:
+        yield _meant(first[0], some)
+
+
+def _are_alike(one: tuple[FileSpan, pa.Table], other: tuple[FileSpan, pa.Table]) -> bool:
+    """Whether rows of two pieces can be evaluated together."""
+    spans = [
+        (span.after, span.until, span.ends) if span.is_looked_for else None
+        for span, _ in (one, other)
+    ]
+    return spans[0] == spans[1] and one[1].schema == other[1].schema
+
+
+def _meant(span: FileSpan, tables: Sequence[pa.Table]) -> pa.Table:
+    """Of rows with the same meaning those that are meant, if they were not looked at yet."""
+    rows = pa.concat_tables(tables)
+    return span.rows(rows) if span.is_looked_for else rows
 
 
 @lru_cache(maxsize=256)

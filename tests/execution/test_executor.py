@@ -6,6 +6,7 @@ import pytest
 
 from millpond import Engine
 from millpond.errors import MillpondError
+from millpond.execution import rides
 from tests.execution.in_process import WORKS, InProcess
 
 STREAMS = """
@@ -76,6 +77,17 @@ def test_members_of_a_unit_ride_in_one_job(in_process):
     found, _ = answers(0, queries=chain)
     assert WORKS["Ride"] > 0
     assert found == answers(10**9, queries=chain)[0]
+
+
+def test_what_reads_the_output_of_a_single_task_is_divided_if_it_is_much(in_process, monkeypatch):
+    queries = {"left": "SELECT DSTREAM k, v FROM S [ROWS 3]"}
+    few, _ = answers(0, queries=queries, tasks=3)
+    assert WORKS["Ride"] > 0
+    WORKS.clear()
+    monkeypatch.setattr(rides, "ALONE_ROWS", 0)
+    many, _ = answers(0, queries=queries, tasks=3)
+    assert WORKS["Ride"] == 0 < WORKS["WriteRows"]
+    assert many == few == answers(10**9, queries=queries)[0]
 
 
 def test_a_step_that_fails_there_fails_its_query_and_no_other(in_process):

@@ -11,20 +11,21 @@ import socket
 import sys
 import threading
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
 
 from millpond.errors import MillpondError
-from millpond.execution.residents import pool
+from millpond.execution.residents import durations, pool, wire
 from millpond.execution.residents.encryption import made_certificate
 from millpond.execution.residents.packing import Packing, Unpacking
 from millpond.execution.residents.pool import Asker, ResidentLostError, Residents
 from millpond.execution.residents.wire import Invitation, Kind, RefusedError
-from millpond.execution.work import NOTHING, Destination
+from tests.execution.doing import Doing, Unreadable
+from tests.execution.nursery import begin
 from tests.execution.test_executor import QUERIES, answers
-from tests.execution.with_residents import begin, crew, executor
+from tests.execution.with_residents import crew, executor
 from tests.patience import wait_until
 
 EXPECTED = {}
@@ -100,47 +101,6 @@ def has_ended(pid):
 # -- single tasks ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Doing:
-    """Work that does something to the process."""
-
-    action: str
-    path: str = ""
-
-    schema = pa.schema([])
-    destination = Destination("", "", "")
-
-    def run(self, rows, bucket, attempt):
-        if self.action == "end":
-            os._exit(1)
-        if self.action == "end once" and not os.path.exists(self.path):  # noqa: PTH110
-            open(self.path, "w").close()  # noqa: PTH123
-            os._exit(1)
-        if self.action == "sleep":
-            time.sleep(60)
-        if self.action == "raise":
-            raise ZeroDivisionError("by nought")
-        return {"pid": os.getpid()}, NOTHING
-
-
-class CannotBeReadError(Exception):
-    """What is raised where a task is read."""
-
-
-def _refuse():
-    raise CannotBeReadError
-
-
-class Unreadable(Doing):
-    """Work that cannot be read where it arrives."""
-
-    def __init__(self):
-        super().__init__("")
-
-    def __reduce__(self):
-        return _refuse, ()
-
-
 def do(there, action="", tasks=1, has_state=False, operator="op1", **more):
     asker = Asker(operator, has_state)
     return there.residents.answers(Doing(action, **more), None, tasks, asker)
@@ -184,7 +144,7 @@ def test_what_a_task_raises_is_told_and_the_resident_stays():
 
 
 def test_a_task_beyond_its_deadline_is_ended(monkeypatch):
-    monkeypatch.setattr(pool, "LEAST_DEADLINE_SECONDS", 0.5)
+    monkeypatch.setattr(durations, "UNKNOWN_SECONDS", 0.5)
     monkeypatch.setattr(pool, "MOST_LOSSES", 1)
     with crew(1) as there, pytest.raises(ResidentLostError):
         do(there, "sleep")
@@ -234,7 +194,8 @@ def test_the_tag_of_one_engine_is_not_that_of_another():
             time.sleep(0.01)
 
 
-def test_a_bucket_stays_with_the_resident_that_has_its_state():
+def test_a_bucket_stays_with_the_resident_that_has_its_state(monkeypatch):
+    monkeypatch.setattr(pool, "MOVE_SECONDS", 600.0)
     with crew(2) as there:
         while len(there.pids) < 2:
             time.sleep(0.01)
@@ -243,6 +204,39 @@ def test_a_bucket_stays_with_the_resident_that_has_its_state():
         }
         assert len(places) == 1
         assert len(set(*places)) == 2
+
+
+def waiting_task(rows):
+    return pool._Waiting(pool._Job(Doing(""), None, Asker("op1", rows=rows)), 0, ("", "op1", 0))
+
+
+def test_a_task_waits_for_its_home_as_long_as_a_few_of_its_operator_take(residents):
+    waiting = waiting_task(rows=10)
+    home, other = (pool.Connected(name, None, "", 0) for name in "ab")
+    residents._homes.move(waiting.home, "a")
+    residents._durations.record(waiting.job.operator, 10, 100.0)
+    assert residents._may_do(home, waiting, waiting.since)
+    assert not residents._may_do(other, waiting, waiting.since + 299)
+    assert residents._may_do(other, waiting, waiting.since + 301)
+
+
+def test_a_task_is_overdue_by_its_own_rows(residents):
+    large, small = waiting_task(rows=10**6), waiting_task(rows=10)
+    residents._durations.record(large.job.operator, 10**6, 100.0)
+    for waiting, is_overdue in ((large, False), (small, True)):
+        began = time.monotonic() - 1_000
+        busy = pool.Connected("a", None, "", 0, doing=waiting, began=began)
+        assert residents._is_overdue(busy) is is_overdue
+
+
+def test_a_resident_that_comes_is_given_buckets_that_are_at_home_elsewhere(monkeypatch):
+    monkeypatch.setattr(pool, "MOVE_SECONDS", 600.0)  # nobody is so slow
+    with crew(1) as there:
+        [pid] = {each["pid"] for each in do(there, tasks=4, has_state=True)}
+        second = begin(there.residents.invite())
+        wait_until(lambda: len(there.pids) == 2)
+        found = {each["pid"] for each in do(there, tasks=4, has_state=True)}
+        assert found == {pid, second.pid}
 
 
 def test_a_bucket_moves_when_its_resident_goes():
@@ -270,12 +264,14 @@ def test_who_does_not_know_the_secret_is_refused(residents):
     assert residents.there == []
 
 
-def test_nobody_is_let_in_who_talks_in_the_clear_or_trusts_another_driver():
+def test_nobody_is_let_in_who_talks_in_the_clear_or_trusts_another_driver(monkeypatch):
     there = pool.Residents("127.0.0.1", certificate=made_certificate())
     invitation = there.invite()
     for wrong in ("", made_certificate().public):
-        with pytest.raises((EOFError, OSError)):
-            replace(invitation, certificate=wrong).connect()
+        with monkeypatch.context() as hurried:
+            hurried.setattr(wire, "GREETING_SECONDS", 1.0)  # in the clear nobody greets
+            with pytest.raises((EOFError, OSError)):
+                replace(invitation, certificate=wrong).connect()
     connection = invitation.connect()
     assert connection._socket._socket.version() == "TLSv1.3"
     connection.close()
@@ -369,6 +365,14 @@ def test_what_stays_the_same_is_sent_once():
     assert unpacking.unpacked(second) == (schema, 2)
 
 
+def test_a_schema_that_says_the_same_as_one_before_is_not_sent_again():
+    packing, unpacking = Packing(), Unpacking()
+    schemas = [pa.schema([(f"c{i}", pa.int64()) for i in range(count)]) for count in (9, 9, 8)]
+    sent = [packing.packed((schema,)) for schema in schemas]
+    assert len(sent[1]) < 100 < len(sent[2])
+    assert [unpacking.unpacked(each) for each in sent] == [(schema,) for schema in schemas]
+
+
 def test_what_was_forgotten_is_sent_again(monkeypatch):
     monkeypatch.setattr("millpond.execution.residents.packing.MOST_BYTES", 1)
     packing, unpacking = Packing(), Unpacking()
@@ -386,59 +390,7 @@ def test_a_part_of_what_cannot_be_sent_is_sent_with_the_next():
     assert unpacking.unpacked(packing.packed([schema])) == [schema]
 
 
-# -- a connection that is cut ----------------------------------------------------------------
-
-
-class Proxy:
-    """Passes on what is said, late, and cuts connections."""
-
-    def __init__(self, seed, delay=0.002, cuts=6):
-        self._random, self._delay, self.cuts = random.Random(seed), delay, cuts
-        self._server = socket.create_server(("127.0.0.1", 0))
-        self.port = self._server.getsockname()[1]
-        self._target = None
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def way(self, invitation):
-        self._target = invitation.port
-        return replace(invitation, port=self.port)
-
-    def _accept(self):
-        while True:
-            try:
-                near, _ = self._server.accept()
-            except OSError:
-                return
-            far = socket.create_connection(("127.0.0.1", self._target))
-            for pair in ((near, far), (far, near)):
-                threading.Thread(target=self._pass_on, args=pair, daemon=True).start()
-
-    def _pass_on(self, source, target):
-        try:
-            while data := source.recv(4096):
-                time.sleep(self._random.random() * self._delay)
-                if self.cuts > 0 and self._random.random() < 0.02:
-                    self.cuts -= 1
-                    data = data[: len(data) // 2]
-                    target.sendall(data)
-                    break
-                target.sendall(data)
-        except OSError:
-            pass
-        for each in (source, target):
-            each.close()
-
-    def close(self):
-        self._server.close()
-
-
-def test_connections_that_are_slow_and_cut_change_nothing(monkeypatch):
-    proxy = Proxy(3)
-    with crew(2, proxy.way) as there:
-        monkeypatch.setattr("millpond.spark.executor.SparkExecutor", executor(there))
-        assert answers(0, tasks=2)[0] == expected()
-    proxy.close()
-    assert proxy.cuts < 6
+# -- the end ---------------------------------------------------------------------------------
 
 
 def test_a_resident_ends_with_its_driver():

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import pickle
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -19,24 +16,7 @@ from millpond.execution.residents.pool import Asker, Connected, Residents
 from millpond.execution.residents.wire import Invitation
 from millpond.storage.portions import TaskRows
 from tests.execution.in_process import InProcess
-
-CODE = """
-import os, pickle, sys
-from millpond.execution.residents.resident import reside
-try:
-    reside(pickle.load(sys.stdin.buffer), lambda: os._exit(0))
-except (OSError, EOFError):
-    pass
-"""
-
-
-def begin(invitation: Invitation) -> subprocess.Popen[bytes]:
-    """Begins a process that takes an invitation."""
-    process = subprocess.Popen([sys.executable, "-c", CODE], stdin=subprocess.PIPE)
-    assert process.stdin is not None
-    with contextlib.suppress(OSError), process.stdin as stdin:
-        pickle.dump(invitation, stdin)
-    return process
+from tests.execution.nursery import Begun, begin
 
 
 class Crew:
@@ -51,7 +31,7 @@ class Crew:
         self.residents = Residents("127.0.0.1", kill=self._kill, certificate=certificate)
         self._way = way
         self._is_closed = False
-        self._processes: dict[int, subprocess.Popen[bytes]] = {}
+        self._processes: dict[int, Begun] = {}
         self._threads = [
             threading.Thread(target=self._run, args=(number,), daemon=True)
             for number in range(count)
@@ -105,7 +85,7 @@ def executor(there: Crew, before: Callable[[], None] = lambda: None) -> type[InP
             tasks = self.tasks(job)
             assert tasks is not None, "nothing here needs Spark"
             rows = TaskRows(tuple(portions_of(job.parts) or ()), tuple(job.keys), tasks)
-            asker = Asker(running.identity, running.keeps_state)
+            asker = Asker(running.identity, running.keeps_state, rows=job.rows)
             answers = there.residents.answers(job.work, rows, tasks, asker)
             assert answers is not None, "nobody came"
             return answers

@@ -5,7 +5,7 @@ those that were not, by ordinary aggregates; ``bound`` makes estimates and bound
 While nothing is dropped each answer is the exact one. What has no bound is refused.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from millpond.catalog import KEPT_COLUMNS, Catalog, QueryEntry, Tolerance
@@ -20,10 +20,11 @@ from millpond.cql.algebra import (
     StreamScan,
 )
 from millpond.cql.apply import apply
+from millpond.cql.check.kept_having import HOLDS, having_of
 from millpond.cql.check.kept_input import BOUNDED, NoBoundError, columns_of, kept_input
 from millpond.cql.check.kept_sums import Bounded, KeptSums, is_kept, when
 from millpond.cql.check.queries import QueryAnalyser
-from millpond.cql.coercion import widest
+from millpond.cql.coercion import widens
 from millpond.cql.expressions import (
     AggregateCall,
     Call,
@@ -131,9 +132,13 @@ class _Parts:
         self._said = said
         self._wrapper = plan if isinstance(plan, Istream | Dstream | Rstream) else None
         top = plan if self._wrapper is None else self._wrapper.input
-        if not isinstance(top, Project) or not isinstance(top.input, Aggregate):
-            raise self._refusal(_no_aggregate(top))
-        self._top, self._aggregate = top, top.input
+        if not isinstance(top, Project):
+            raise self._refusal(BOUNDED)
+        self._having = top.input.predicate if isinstance(top.input, Filter) else None
+        below = top.input.input if isinstance(top.input, Filter) else top.input
+        if not isinstance(below, Aggregate):
+            raise self._refusal(BOUNDED)
+        self._top, self._aggregate = top, below
         try:
             self._input = kept_input(self._aggregate.input, catalog)
         except NoBoundError as no_bound:
@@ -187,7 +192,7 @@ class _Parts:
     def _argument(self, call: AggregateCall) -> Column:
         """The column of the stream that an aggregate is of."""
         argument = call.argument
-        while isinstance(argument, Call) and _widens(argument):
+        while isinstance(argument, Call) and widens(argument):
             argument = argument.arguments[0]
         is_own = isinstance(argument, Column) and argument.position in self._own
         if not isinstance(argument, Column) or not is_own or call.distinct:
@@ -220,7 +225,7 @@ class _Parts:
         node: Node = Aggregate(below, keys, sums.calls, (*names, *map(str, sums.calls)))
         if keys and is_there is not None:
             node = Filter(node, is_there)
-        node = self._project(node, [each.after(len(keys)) for each in answers])
+        node = self._answered(node, [each.after(len(keys)) for each in answers])
         return node if self._wrapper is None else replace(self._wrapper, input=node)
 
     def _answer(self, call: AggregateCall, sums: KeptSums) -> Bounded:
@@ -236,7 +241,27 @@ class _Parts:
                 return sums.extreme(call.function, argument)
         raise self._refusal(f"{call} has no bound; count, sum, avg, min and max have")
 
-    def _project(self, node: Node, answers: list[tuple[Expression, ...]]) -> Project:
+    def _answered(self, node: Node, answers: list[tuple[Expression, ...]]) -> Project:
+        """The columns that the query puts out, of rows of keys and sums."""
+        if self._having is None:
+            return self._project(node, answers, {})
+        keys = len(self._aggregate.keys)
+        columns = [Column(place, node.schema[place].type, f"k{place}") for place in range(keys)]
+        computed = (*columns, *(side for each in answers for side in each))
+        node = Project(node, computed, tuple(f"c{place}" for place in range(len(computed))))
+        found = [Column(at, each.type, f"c{at}") for at, each in enumerate(node.schema.fields)]
+        sides = [tuple(found[at : at + len(SIDES)]) for at in range(keys, len(found), len(SIDES))]
+        try:
+            having = having_of(self._having, keys, sides)
+        except NoBoundError as no_bound:
+            raise StatementError(f"TOLERATE: {no_bound}", self._said.offset) from None
+        for each in having.needed:
+            node = Filter(node, each)
+        return self._project(node, sides, {HOLDS: having.holds} if having.possibly else {})
+
+    def _project(
+        self, node: Node, answers: Sequence[tuple[Expression, ...]], more: dict[str, Expression]
+    ) -> Project:
         expressions: list[Expression] = []
         names: list[str] = []
         keys = len(self._aggregate.keys)
@@ -253,8 +278,9 @@ class _Parts:
                     f"{name} has no bound: it is computed from aggregates; put out the aggregates "
                     "alone"
                 )
+        names += more
         self._refuse_twins(names)
-        return Project(node, tuple(expressions), tuple(names))
+        return Project(node, (*expressions, *more.values()), tuple(names))
 
     def _refuse_twins(self, names: list[str]) -> None:
         known = [name.lower() for name in names]
@@ -297,20 +323,3 @@ def _with_hits(below: Node, dropped: int, filters: list[Expression]) -> tuple[No
     names = (*below.schema.names, "hit")
     wider = Project(below, (*columns, passes), names)
     return wider, Column(len(fields), Type.BOOLEAN, "hit")
-
-
-def _widens(call: Call) -> bool:
-    """Whether a call casts numbers to a type that has them all, in their order."""
-    return (
-        call.function == "cast"
-        and call.type.is_number
-        and call.arguments[0].type.is_number
-        and widest((call.type, call.arguments[0].type)) is call.type
-    )
-
-
-def _no_aggregate(node: Node) -> str:
-    below = node.input if isinstance(node, Project) else node
-    if isinstance(below, Filter) and isinstance(below.input, Aggregate):
-        return "HAVING compares numbers that may be approximate; leave HAVING out, or"
-    return BOUNDED

@@ -24,17 +24,25 @@ _LASTING_MODULES = "millpond.kernels."
 _LASTING_TYPES = (pa.Schema, Branch, Outputs, UserFunction)
 
 
+def known_part(number: int) -> Any:
+    """Stands for a part in what is sent; whoever reads that puts the part in its place."""
+    raise LookupError(number)
+
+
 class _Pickler(pickle.Pickler):
-    """Pickles one thing, with numbers in the place of parts."""
+    """Pickles one thing, with numbers in the place of parts.
+
+    Pickle asks for numbers, texts and tuples by ``persistent_id`` too, and they are the most.
+    """
 
     def __init__(self, buffer: io.BytesIO, packing: Packing, whole: object) -> None:
         super().__init__(buffer, pickle.HIGHEST_PROTOCOL)
         self._packing, self._whole = packing, whole
 
-    def persistent_id(self, obj: Any) -> int | None:
+    def reducer_override(self, obj: Any) -> Any:
         if not lasts(type(obj)) or obj is self._whole:
-            return None
-        return self._packing.number(obj)
+            return NotImplemented
+        return known_part, (self._packing.number(obj),)
 
 
 class _Unpickler(pickle.Unpickler):
@@ -42,8 +50,10 @@ class _Unpickler(pickle.Unpickler):
         super().__init__(io.BytesIO(data))
         self._parts = parts
 
-    def persistent_load(self, pid: int) -> Any:
-        return self._parts[pid]
+    def find_class(self, module: str, name: str) -> Any:
+        if name == known_part.__name__ and module == __name__:
+            return self._parts.__getitem__
+        return super().find_class(module, name)
 
 
 class _Part(NamedTuple):
@@ -56,8 +66,8 @@ class Packing:
     """What one resident has been told."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[int, _Part] = OrderedDict()
-        """By their identity, those named last at the end."""
+        self._known: OrderedDict[int | pa.Schema, _Part] = OrderedDict()
+        """By their identity, schemas by what they say; those named last at the end."""
         self._count = self._bytes = 0
         self._new: list[tuple[int, bytes]] = []
 
@@ -78,14 +88,15 @@ class Packing:
 
     def number(self, part: object) -> int:
         """The number of a part; one that is new is packed too."""
-        known = self._known.get(id(part))
+        key = part if isinstance(part, pa.Schema) else id(part)
+        known = self._known.get(key)
         if known is None:
             data = self._pickled(part)
             self._count += 1
-            known = self._known[id(part)] = _Part(self._count, part, len(data))
+            known = self._known[key] = _Part(self._count, part, len(data))
             self._bytes += len(data)
             self._new.append((self._count, data))
-        self._known.move_to_end(id(part))
+        self._known.move_to_end(key)
         return known.number
 
     def _take_back(self) -> None:

@@ -22,15 +22,18 @@ from typing import Any, cast
 from millpond.errors import MillpondError, StoreError
 from millpond.execution.answers import Answer, checked
 from millpond.execution.failures import CancelledStepError
+from millpond.execution.residents.durations import Durations, OperatorName
 from millpond.execution.residents.encryption import Certificate, EncryptedSocket, Plain
+from millpond.execution.residents.homes import Home, Homes
 from millpond.execution.residents.packing import Packing
 from millpond.execution.residents.resident import NUMBER_BYTES, SILENCE_SECONDS, Task
 from millpond.execution.residents.wire import GREETING_SECONDS, Connection, Invitation, Kind
 from millpond.execution.work import Work
 from millpond.storage.portions import TaskRows
 
-MOVE_SECONDS = 0.1
-"""A task that has waited so long for its home goes to anybody who is free."""
+MOVE_SECONDS, MOVE_FACTOR = 0.1, 3.0
+"""A task that has waited so long for its home goes to anybody who is free, who has to read the
+state: not before a few tasks of its operator could have been done."""
 
 MOST_LOSSES = 3
 """A task that so many residents were lost with is given to no other."""
@@ -41,21 +44,11 @@ COME_SECONDS = 120.0
 MOST_ENDED = 5
 """When so many have ended, one after another, before they came, nobody waits any longer."""
 
-LEAST_DEADLINE_SECONDS = 300.0
-DEADLINE_FACTOR = 30.0
-"""A task may take so many times as long as the slowest one of its operator."""
-
-MOST_HOMES = 100_000
-"""So many buckets are known by their homes; one without a home gets a new one."""
-
 FOR_NOBODY_SECONDS = 5.0
 """So long a task may go on that was cancelled."""
 
 _FIRST_NUMBER = 1 << 40
 """Numbers of tasks are parts of names of files, as those of Spark's tasks are, which are lower."""
-
-Home = tuple[str, str, int]
-"""The state of a bucket: its store, its operator, and its number."""
 
 
 class ResidentLostError(MillpondError):
@@ -75,6 +68,8 @@ class Asker:
     tag: str | None = None
     thread: int = 0
     weight: float = 1.0
+    rows: int = 0
+    """How many rows the step reads, about."""
 
 
 ANYBODY = Asker()
@@ -106,8 +101,8 @@ class _Job:
     error: BaseException | None = None
 
     @property
-    def operator(self) -> tuple[str, str]:
-        """Whose work it is: operators of several engines may have one name."""
+    def operator(self) -> OperatorName:
+        """Whose work it is."""
         return self.work.destination.directory, self.asker.operator
 
     def fail(self, error: BaseException) -> None:
@@ -157,12 +152,11 @@ class Residents:
         self._taken: set[str] = set()
         """The names of those who are there or are just coming."""
         self._waiting: list[_Waiting] = []
-        self._homes: dict[Home, str] = {}
+        self._homes = Homes()
         self._numbers = itertools.count(_FIRST_NUMBER)
         self._names = itertools.count(1)
         self._spent: dict[int, float] = {}
-        self._slowest: dict[tuple[str, str], float] = {}
-        """By store and operator: the seconds of the task that took longest."""
+        self._durations = Durations()
         self._ended = 0
         """How many have ended since the last one came."""
         self._was_awaited_in_vain = False
@@ -254,6 +248,7 @@ class Residents:
             is_late = self._is_closed
             if not is_late:
                 self._there[name] = resident
+                self._homes.come(name, len(self._there))
                 self._was_awaited_in_vain, self._ended = False, 0
                 self._changed.notify_all()
         if is_late:
@@ -306,12 +301,10 @@ class Residents:
             return False
         if doing.job.is_over.is_set():
             return seconds > FOR_NOBODY_SECONDS
-        operator = doing.job.operator
-        is_overdue = seconds > max(
-            LEAST_DEADLINE_SECONDS, DEADLINE_FACTOR * self._slowest.get(operator, 0.0)
-        )
+        task = doing.job.operator, doing.job.asker.rows
+        is_overdue = seconds > self._durations.deadline(*task)
         if is_overdue:  # whoever has it next may take longer: it may be just slow
-            self._slowest[operator] = seconds
+            self._durations.record(*task, seconds)
         return is_overdue
 
     def _is_idle(self, resident: Connected) -> bool:
@@ -332,7 +325,7 @@ class Residents:
             self._there.pop(resident.name, None)
             self._taken.discard(resident.name)
             self.lost += 1
-            self._homes = {k: name for k, name in self._homes.items() if name != resident.name}
+            self._homes.leave(resident.name)
             waiting, resident.doing = resident.doing, None
             if waiting is not None and not waiting.job.is_over.is_set():
                 waiting.losses += 1
@@ -453,26 +446,16 @@ class Residents:
             return None
         waiting = min(own, key=lambda each: self._spent.get(each.job.asker.thread, 0.0))
         if waiting.home is not None:
-            if len(self._homes) > MOST_HOMES:
-                self._homes.clear()  # of states that are gone for the most part
-            self._homes[waiting.home] = resident.name
+            self._homes.move(waiting.home, resident.name)
         return waiting
 
     def _may_do(self, resident: Connected, waiting: _Waiting, now: float) -> bool:
         if waiting.home is None:
             return True
-        home = self._homes.get(waiting.home)
-        if home is None:
-            home = self._homes[waiting.home] = self._new_home()
-        return home == resident.name or now - waiting.since > MOVE_SECONDS
-
-    def _new_home(self) -> str:
-        """Where a state may live that nobody has: buckets of an operator apart from each other."""
-        counts = dict.fromkeys(self._there, 0)
-        for name in self._homes.values():
-            if name in counts:
-                counts[name] += 1
-        return min(counts, key=lambda name: counts[name])
+        if self._homes.of(waiting.home, self._there) == resident.name:
+            return True
+        usual = self._durations.expected(waiting.job.operator, waiting.job.asker.rows)
+        return now - waiting.since > max(MOVE_SECONDS, MOVE_FACTOR * usual)
 
     def _answered(self, resident: Connected, answer: dict[str, Any]) -> None:
         with self._changed:
@@ -481,8 +464,7 @@ class Residents:
                 return  # it was answered before
             resident.doing = None
             seconds, job = time.monotonic() - resident.began, waiting.job
-            operator = job.operator
-            self._slowest[operator] = max(self._slowest.get(operator, 0.0), seconds)
+            self._durations.record(job.operator, job.asker.rows, seconds)
             self._charge(job, seconds)
             if "store" in answer:
                 job.fail(StoreError(answer["store"], answer["errno"]))
