@@ -131,7 +131,7 @@ class Broker:
                 "enable.auto.commit": False,
             }
         )
-        partitions = consumer.list_topics(topic, timeout=30).topics[topic].partitions
+        partitions = consumer.list_topics(topic, timeout=PATIENCE_SECONDS).topics[topic].partitions
         consumer.assign([TopicPartition(topic, p, 0) for p in partitions])
         found, left = [], set(partitions)
         while left:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from itertools import pairwise
 
+from tests.pattern_generator import PatternGenerator
+
 NUMBERS = ("INT", "BIGINT", "DOUBLE")
 TYPES = (*NUMBERS, "STRING", "BOOLEAN", "DATE", "TIMESTAMP")
 STRINGS = ("", "a", "b", "ab", "B")
@@ -90,7 +92,7 @@ class Query:
         return self.is_stream or (self.names_stream and not self.aggregation)
 
 
-class QueryGenerator:
+class QueryGenerator(PatternGenerator):
     """Draws queries; all choices come from one ``random.Random``."""
 
     def __init__(self, random, tables):
@@ -99,6 +101,8 @@ class QueryGenerator:
         self.aliases = self.outputs = self.nested = 0
         self.of_time = 0.08
         """How often a WHERE compares with the time."""
+        self.of_patterns = 0.05
+        """How often a stream is one of the matches in it."""
         self.is_in_order = False
 
     def chance(self, probability):
@@ -618,6 +622,8 @@ class QueryGenerator:
 
     def windowed(self, table, most_rows, must):
         """The table under a new alias, with a window if it is a stream."""
+        if table.is_stream and table.rows <= 60 and self.chance(self.of_patterns):
+            table = self.matched(table)
         self.aliases += 1
         alias = f"t{self.aliases}"
         columns = tuple(Column(alias, name, type_name) for name, type_name in table.schema)
@@ -633,6 +639,12 @@ class QueryGenerator:
             return Source(f"{text} [UNTIL {bound}]", columns, True, rows, is_one_stream=True)
         window, rows = self.window(columns, table.rows, most_rows)
         return Source(f"{text} [{window}]", columns, True, rows, is_one_stream=True)
+
+    def matched(self, table):
+        """The stream of the matches in a stream."""
+        columns = [Column("", name, type_name) for name, type_name in table.schema]
+        clause, schema = self.match_recognize(columns)
+        return replace(table, name=f"{table.name} {clause}", schema=schema)
 
     def with_bounds(self, table, text, columns, most_rows):
         """The table by TUMBLE, HOP or SESSION."""

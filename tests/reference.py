@@ -14,6 +14,7 @@ from functools import cmp_to_key
 from typing import NamedTuple
 
 from tests import reference_values as sql
+from tests.reference_matches import Matched, Matches, OfMatch
 from tests.reference_parser import Join, SetOperation, Table, ToStream, parse
 
 BEGINNING = -math.inf
@@ -891,6 +892,8 @@ class Database:
 
     def with_default(self, query):
         """A query that is no aggregation and names a stream gets an Istream."""
+        if isinstance(query, Matches):
+            return query
         if isinstance(query, ToStream):
             return self.outright(query)
         selects = branches(query)
@@ -907,6 +910,8 @@ class Database:
     def names_stream(self, source):
         if isinstance(source, Join):
             return self.names_stream(source.left) or self.names_stream(source.right)
+        if isinstance(source.source, Matches):
+            return True
         if not isinstance(source.source, str):
             return says_stream(source.source) or source.window is not None
         name = source.source.lower()
@@ -1046,11 +1051,32 @@ class Database:
         return self.judge(Windowed(*arguments))
 
     def table_source(self, item):
+        if isinstance(item.source, Matches):
+            return self.matched(item.source)
         if not isinstance(item.source, str):
             query = self.with_default(item.source) if item.window else item.source
             return self.plan(query, None)
-        name = item.source.lower()
+        return self.named(item.source)
+
+    def named(self, name):
+        name = name.lower()
         return self.top_level(self.views[name]) if name in self.views else self.stored[name]
+
+    def matched(self, clause):
+        """The matches in a stream."""
+        is_name = isinstance(clause.source, str)
+        query = None if is_name else self.with_default(clause.source)
+        stream = self.named(clause.source) if is_name else self.plan(query, None)
+        assert stream.is_stream, "a pattern in a relation"
+        scope = Scope([("", name) for _, name in stream.columns])
+
+        def compiler_of(variable):
+            made = MatchCompiler(self, scope, None)
+            made.own = variable
+            return made
+
+        rows = Compiler(self, scope, None)
+        return Matched(stream, clause, compiler_of, rows, self.spend)
 
 
 def counts_ticks(plan):
@@ -1319,6 +1345,13 @@ class Compiler:
             )
 
         return value
+
+
+class MatchCompiler(OfMatch, Compiler):
+    """Compiles what DEFINE and MEASURES say."""
+
+    def on_row(self, expression):
+        return Compiler(self.database, self.scope, None).on_row(expression)
 
 
 def reads_outer(plan):

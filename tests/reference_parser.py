@@ -12,13 +12,15 @@ import re
 from dataclasses import dataclass
 from datetime import timedelta
 
+from tests.reference_matches import MatchParser
+
 TOKEN = re.compile(
     r"""(?P<space>\s+|--[^\n]*)
       | (?P<string>'(?:[^']|'')*')
       | (?P<number>\d+\.\d*|\.\d+|\d+)
       | (?P<word>[A-Za-z_][A-Za-z_0-9]*)
       | (?P<quoted>"[^"]+"|`[^`]+`)
-      | (?P<symbol><=|>=|<>|!=|\|\||[-+*/%(),.\[\];=<>])""",
+      | (?P<symbol><=|>=|<>|!=|\|\||[-+*/%(),.\[\];=<>{}|?])""",
     re.VERBOSE,
 )
 AGGREGATES = (
@@ -159,7 +161,7 @@ def parse(text, tick_microseconds=1):
     return query
 
 
-class Parser:
+class Parser(MatchParser):
     """Holds the tokens of one text and a position in them."""
 
     def __init__(self, text, tick_microseconds):
@@ -463,7 +465,7 @@ class Parser:
             self.expect(")")
             item.alias = self.alias() or item.alias
             return item
-        source = self.table_source()
+        source = self.match_recognize(self.table_source())
         alias = self.alias()
         window = self.window() if self.peek() == "[" else None
         sampled = self.accept("sample")
@@ -753,6 +755,10 @@ class Parser:
         if self.accept("*"):
             self.expect(")")
             return ("aggregate", name, None, False, None, self.filter())
+        if self.peek(1) == "." and self.peek(2) == "*":
+            variable = self.name()
+            self.expect(".", "*", ")")
+            return ("aggregate", name, ("star", variable), False, None, None)
         distinct = self.accept("distinct")
         arguments = self.comma_list(self.expression)
         self.expect(")")

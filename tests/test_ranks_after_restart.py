@@ -22,8 +22,10 @@ CREATE QUERY told AS SELECT k, max_by(v, t), last(v), string_agg(CAST(v AS STRIN
 CREATE QUERY in_sessions AS RELATION SELECT * FROM S [SESSION 3 PARTITION BY v];
 CREATE QUERY ended AS SELECT v, window_start, count(*) AS n
   FROM S [SESSION 3 PARTITION BY v] GROUP BY v, window_start, window_end EMIT FINAL;
+CREATE QUERY rising AS SELECT * FROM S MATCH_RECOGNIZE (PARTITION BY k
+  MEASURES FIRST(A.v) AS f, sum(B.v) AS s PATTERN (A B+) WITHIN 4 DEFINE B AS B.v > PREV(B.v));
 """
-QUERIES = ("top", "best", "windows", "sessions", "so_far", "told", "in_sessions", "ended")
+QUERIES = ("rising", "top", "best", "windows", "sessions", "so_far", "told", "in_sessions", "ended")
 
 
 def answers(store: Path | None, restarts: bool) -> dict[str, list[dict[str, object]]]:

@@ -13,11 +13,11 @@ from typing import Any
 from urllib.parse import quote
 
 import httpx
-import pandas as pd
 import pyarrow as pa
 
 from millpond.client.control import RemoteEntities
 from millpond.client.transport import Transport
+from millpond.connectors.pandas_there import is_frame
 from millpond.connectors.python_values import python_rows, to_pandas
 from millpond.cql.text.parameters import with_parameters
 from millpond.delivery.latency import Latencies
@@ -363,7 +363,7 @@ class _Pieces(io.RawIOBase):
 
 def _body(rows: Any) -> tuple[bytes, str]:
     """Rows as a body, and what it is."""
-    if isinstance(rows, pd.DataFrame):
+    if is_frame(rows):
         rows = pa.Table.from_pandas(rows, preserve_index=False)
     if isinstance(rows, pa.RecordBatch):
         rows = pa.Table.from_batches([rows])

@@ -20,6 +20,7 @@ from millpond.connectors.arrow import RowPosition, arrow_schema, conform, positi
 from millpond.connectors.csv_records import Record, end_of_records, records
 from millpond.connectors.encoding import is_utf8, not_utf8
 from millpond.connectors.files import LONG_BYTES, Block, Blocks
+from millpond.connectors.followed_files import FollowedFiles, is_followed
 from millpond.connectors.python_values import readable_times
 from millpond.connectors.secrets import Secret, revealed
 from millpond.connectors.sinks import Results, TextSink, flat
@@ -35,13 +36,17 @@ def source(
     header: bool | str = "auto",
     delimiter: str = ",",
     null: str = "",
-) -> CsvSource:
-    """Reads a file, the ``.csv`` files of a directory, or the files of a pattern."""
+    follow: bool = False,
+) -> CsvSource | FollowedFiles:
+    """Reads a file, the ``.csv`` files of a directory, or the files of a pattern; with ``follow``
+    as they grow."""
     form = _Form(
         _one_character(declaration.name, delimiter),
         str(revealed(null)),
         _header(declaration, header),
     )
+    if is_followed(declaration, follow):
+        return FollowedFiles(declaration, file, CsvSource(declaration, [], form), ".csv", ".csv.gz")
     return CsvSource(declaration, files_of(declaration, file, ".csv", ".csv.gz"), form)
 
 
@@ -72,6 +77,21 @@ class CsvSource(TextFiles):
         self._form = form
         self._names: list[str] = []
         super().__init__(declaration, Blocks(files, form.end_of_records))
+
+    def end_of_records(self, text: bytes) -> int:
+        """How much of a text that begins with a record is whole records."""
+        return self._form.end_of_records(text)
+
+    def learn(self, head: Block) -> None:
+        """The names of a file's columns are those of its header."""
+        super().learn(head)
+        self._without_header(head)
+
+    def end_of(self, block: Block, record: int) -> int:
+        """How many bytes of a block come before the end of a record."""
+        body = self._without_header(block).content
+        found = next(itertools.islice(self._form.records(body), record, None))
+        return len(block.content) - len(body) + found.end
 
     def _table(self, block: Block) -> tuple[pa.Table, RowPosition]:
         body = self._without_header(block)

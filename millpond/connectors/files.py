@@ -32,7 +32,7 @@ PAUSE_SECONDS = 0.05
 EndOfRecords: TypeAlias = Callable[[bytes], int]
 """How much of a text that begins with a record is whole records."""
 
-_COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
+COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class Blocks:
                 self._open = _Counted(raw)
                 yield _uncompressed(self._open, file)
         except OSError as error:
-            compression = _COMPRESSIONS.get(file.suffix)
+            compression = COMPRESSIONS.get(file.suffix)
             hint = f"; by its name it is compressed with {compression}" if compression else ""
             raise InputError(f"{display_name(file)}: {error.strerror or error}{hint}") from None
         finally:
@@ -187,7 +187,7 @@ def _raw(file: Path) -> io.FileIO:
 
 def _uncompressed(raw: _Counted, file: Path) -> Any:
     """The content of a file that may be compressed, as its name says."""
-    compression = _COMPRESSIONS.get(file.suffix)
+    compression = COMPRESSIONS.get(file.suffix)
     if compression is None:
         return raw
     return pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), compression)

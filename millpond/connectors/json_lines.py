@@ -21,6 +21,7 @@ import pyarrow.json
 from millpond.connectors.arrow import ARROW_TYPES, RowPosition, conform
 from millpond.connectors.encoding import is_utf8, not_utf8
 from millpond.connectors.files import LONG_BYTES, Block, Blocks
+from millpond.connectors.followed_files import FollowedFiles, is_followed
 from millpond.connectors.json_text import json_results
 from millpond.connectors.rows import rows_to_arrow
 from millpond.connectors.sinks import Results, TextSink
@@ -30,9 +31,14 @@ from millpond.errors import InputError
 from millpond.schema import Schema, Type
 
 
-def source(declaration: Declaration, file: str) -> JsonSource:
-    """Reads a file, the ``.json`` and ``.jsonl`` files of a directory, or those of a pattern."""
+def source(
+    declaration: Declaration, file: str, *, follow: bool = False
+) -> JsonSource | FollowedFiles:
+    """Reads a file, the ``.json`` and ``.jsonl`` files of a directory, or those of a pattern; with
+    ``follow`` as they grow."""
     suffixes = (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz")
+    if is_followed(declaration, follow):
+        return FollowedFiles(declaration, file, JsonSource(declaration, []), *suffixes)
     return JsonSource(declaration, files_of(declaration, file, *suffixes))
 
 
@@ -45,7 +51,18 @@ class JsonSource(TextFiles):
     """The objects of files, one a line."""
 
     def __init__(self, declaration: Declaration, files: list[Path]) -> None:
-        super().__init__(declaration, Blocks(files, lambda text: text.rfind(b"\n") + 1))
+        super().__init__(declaration, Blocks(files, self.end_of_records))
+
+    def end_of_records(self, text: bytes) -> int:
+        """How much of a text is whole lines."""
+        return text.rfind(b"\n") + 1
+
+    def end_of(self, block: Block, record: int) -> int:
+        """How many bytes of a block come before the end of a line with something on it."""
+        number, _ = next(itertools.islice(_numbered_lines(block), record, None))
+        count = number - block.lines_before
+        lines = block.content.split(b"\n", count)
+        return len(block.content) - (len(lines[-1]) if len(lines) > count else 0)
 
     def _table(self, block: Block) -> tuple[pa.Table, RowPosition]:
         def where(row: int) -> str:

@@ -38,6 +38,7 @@ def open_source(
     settings: Settings | None = None,
     directory: Path | None = None,
     claims: Claims | None = None,
+    lasts: bool = True,
 ) -> Source:
     """The source of a stream or relation; relative file names start at ``directory``.
 
@@ -54,13 +55,14 @@ def open_source(
         directory or Path(),
         claims,
         isinstance(entry, StreamEntry) and entry.skips_bad_rows,
+        lasts,
     )
     try:
         given = _resolved(entry.source)
         secrets = _secrets_of(given)
         with hiding(secrets):
             if isinstance(entry, RelationEntry) and entry.has_changes:
-                source = open_changes(declaration, lambda changed: _source(given, changed))
+                source = _changes(given, declaration)
             else:
                 source = _source(given, declaration)
     except MillpondError:
@@ -98,6 +100,14 @@ def names(role: str) -> list[str]:
     return sorted(name for name in _offers() if hasattr(_loaded(name), role))
 
 
+def _changes(connector: Connector, declaration: Declaration) -> Source:
+    """The changes of a relation: those that a connector knows of, or rows with ts and op."""
+    if hasattr(_loaded(connector.name.lower()), "changes"):
+        source: Source = _call(connector, "changes", declaration)
+        return source
+    return open_changes(declaration, lambda changed: _source(connector, changed))
+
+
 def _source(connector: Connector, declaration: Declaration) -> Source:
     source: Source = _call(connector, "source", declaration)
     return source
@@ -117,11 +127,19 @@ def _secrets_of(connector: Connector) -> list[Secret]:
 def check_connectors(entry: Entry | None) -> None:
     """Refuses a source or sink of an entry that does not exist or is called wrongly."""
     if isinstance(entry, StreamEntry | RelationEntry):
-        check_connector(entry.source, "source")
+        check_connector(entry.source, _role(entry))
         if isinstance(entry, StreamEntry) and entry.dead_letters is not None:
             check_connector(entry.dead_letters, "sink")
     elif isinstance(entry, QueryEntry) and entry.sink is not None:
         check_connector(entry.sink, "sink")
+
+
+def _role(entry: StreamEntry | RelationEntry) -> str:
+    """What a connector is for an input: some know of changes by themselves."""
+    name = entry.source.name.lower()
+    has_changes = isinstance(entry, RelationEntry) and entry.has_changes
+    knows = has_changes and name in _offers() and hasattr(_loaded(name), "changes")
+    return "changes" if knows else "source"
 
 
 def check_connector(connector: Connector, role: str) -> None:

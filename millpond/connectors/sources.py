@@ -29,6 +29,8 @@ class Declaration:
     claims: Claims = field(default_factory=Claims)
     skips_bad_rows: bool = False
     """Whether rows that cannot be read are put aside; else the first one is an error."""
+    lasts: bool = True
+    """Whether a later run may go on where this one ends: the engine has a store that lasts."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,8 @@ class SourcePage:
     """Where the source goes on behind so many rows of the page and the bad ones before them, as a
     value of JSON; behind all of them, if they are as many as there are. None: a source that is
     read again from its beginning."""
+    until: int | None = None
+    """Nothing at or before this time, in ticks, follows the page, if that is known."""
 
     @property
     def position(self) -> Any:
@@ -54,6 +58,7 @@ class SourcePage:
             self.rows.slice(rows),
             tuple(replace(each, after=max(0, each.after - rows)) for each in self.bad[bad:]),
             None if after is None else lambda more: after(rows + more),
+            self.until,
         )
 
     def cut(self, rows: int) -> tuple[SourcePage, SourcePage]:
@@ -90,7 +95,9 @@ class Source(Protocol):
     page. One without is read again from its beginning after a restart, without the rows that were
     taken, so it has to deliver the same ones. An empty page with a position has only that
     committed: where a source begins, say, that takes what comes from now on. One that waits may
-    have ``close()``: it is to end.
+    have ``close()``: it is to end. One that somebody keeps its data for may have
+    ``committed(position)``: what comes before is in a commit that lasts and need not be kept; and
+    ``forget()``: the input is dropped.
     """
 
     ends: bool
@@ -109,6 +116,20 @@ def close_source(source: Source) -> None:
     close = getattr(source, "close", None)
     if close is not None:
         close()
+
+
+def say_committed(source: Source, position: Any) -> None:
+    """Tells a source, where it is asked to be told, that a position is in a commit."""
+    committed = getattr(source, "committed", None)
+    if committed is not None and position is not None:
+        committed(position)
+
+
+def forget(source: Source) -> None:
+    """Has a source keep nothing for a later run, where it may; its input is dropped."""
+    found = getattr(source, "forget", None)
+    if found is not None:
+        found()
 
 
 def is_live(source: Source) -> bool:

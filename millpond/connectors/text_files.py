@@ -7,7 +7,7 @@ from typing import Self
 
 import pyarrow as pa
 
-from millpond.connectors.arrow import RowPosition
+from millpond.connectors.arrow import RowPosition, arrow_schema
 from millpond.connectors.bad_rows import BadRow, salvaged
 from millpond.connectors.encoding import refuse_utf16
 from millpond.connectors.files import Block, Blocks
@@ -91,15 +91,42 @@ class TextFiles:
             self.has_delivered = self.has_delivered or table.num_rows > 0
             yield table
 
+    # -- block by block, for whoever reads files otherwise -----------------------------------
+
+    def empty(self) -> pa.Table:
+        """No rows."""
+        return arrow_schema(self._declaration.schema).empty_table()
+
+    def end_of_records(self, text: bytes) -> int:
+        """How much of a text that begins with a record is whole records."""
+        raise NotImplementedError
+
+    def learn(self, head: Block) -> None:
+        """What a file begins with is known: of others it has the columns."""
+        refuse_utf16(head.name, head.content)
+
+    def found_in(self, block: Block) -> Iterator[pa.Table | BadRow]:
+        """The rows of a block, and in their places those that are put aside."""
+        if not self._declaration.skips_bad_rows:
+            return iter((self._checked(block),))
+        return self._salvaged(block)
+
+    def end_of(self, block: Block, record: int) -> int:
+        """How many bytes of a block come before the end of its record of a number from 0."""
+        raise NotImplementedError
+
+    def _salvaged(self, block: Block) -> Iterator[pa.Table | BadRow]:
+        try:
+            return iter((self._checked(block),))
+        except InputError:
+            return salvaged(self._records(block), self._joined, _bad_row)
+
     def _salvaged_blocks(self) -> Iterator[Iterator[pa.Table | BadRow]]:
         """Of each block the rows, and in their places those that cannot be read."""
         for block in self._blocks:
             if block.is_first:
                 refuse_utf16(block.name, block.content)
-            try:
-                yield iter((self._checked(block),))
-            except InputError:
-                yield salvaged(self._records(block), self._joined, _bad_row)
+            yield self._salvaged(block)
 
     def _joined(self, records: Sequence[Block]) -> pa.Table:
         """The rows of records that follow each other."""

@@ -23,7 +23,7 @@ from millpond.catalog import (
 from millpond.connectors import Progress, Source
 from millpond.connectors.admission import Admitted, stream_page_schema
 from millpond.connectors.bad_rows import BadRow
-from millpond.connectors.sources import OpenPages, Taken, close_source
+from millpond.connectors.sources import OpenPages, Taken, close_source, forget, say_committed
 from millpond.connectors.times import as_ticks
 from millpond.cql.patterns import Pattern
 from millpond.errors import StateError
@@ -119,6 +119,7 @@ class Inputs:
         self._journal = journal
         self._tell = arrived
         self._keeper, self._aside = keeper, aside
+        journal.on_written = self._say_committed
         self.read_rows: dict[InputId, int] = {}
         """How many rows of each source were taken; -1 at its end."""
         self.bad_rows: dict[InputId, int] = {}
@@ -236,7 +237,9 @@ class Inputs:
     def drop(self, key: InputId) -> list[QueueId]:
         """Forgets a stream or relation, if there is one of this name; its queues."""
         if key in self.sources:
-            close_source(self.sources.pop(key)[0])
+            source, _ = self.sources.pop(key)
+            close_source(source)
+            forget(source)
         self.held.discard(key)
         for known in (
             self.read_rows,
@@ -517,6 +520,11 @@ class Inputs:
         """Has no source wait any more."""
         for source, _ in self.sources.values():
             close_source(source)
+
+    def _say_committed(self) -> None:
+        """What is noted is in the log: so sources need not keep what comes before."""
+        for name, (source, _) in self.sources.items():
+            say_committed(source, self.source_positions.get(name))
 
     # -- after a restart -------------------------------------------------------------------
 

@@ -90,6 +90,8 @@ class Taking:
             if page.bad:
                 coming.append(self._inputs.put_aside(name, page.bad))
             self._read(name, page.rows, coming)
+            if page.until is not None:
+                self._inputs.promise_to(self._inputs.queues_of(name), page.until, coming)
 
     def _taken(self, name: InputId, page: SourcePage | None) -> SourceRead:
         """How much of a source is taken with a page; the position is in the log with its rows."""

@@ -18,6 +18,7 @@ from millpond.planning.physical import (
     Operator,
     OutputOperator,
     QueueRead,
+    RowPatternOperator,
     RowsWindowOperator,
     SessionOperator,
     writes_tuples,
@@ -47,8 +48,9 @@ def settled(operator: Operator, times: Mapping[QueueId, int]) -> int:
     if isinstance(operator, MatchOperator | OutputOperator):
         return FOREVER
     known = settled_input(operator, times)
-    if isinstance(operator, RowsWindowOperator | SessionOperator):
-        return known if known == ALWAYS else FOREVER  # who counts finds out, sessions may go on
+    if isinstance(operator, RowsWindowOperator | SessionOperator | RowPatternOperator):
+        # who counts finds out; sessions may go on, and a match begins where another has ended
+        return known if known == ALWAYS else FOREVER
     return known
 
 

@@ -28,6 +28,7 @@ from millpond.cql.algebra import (
 )
 from millpond.cql.needed_functions import functions_of
 from millpond.cql.node import Node
+from millpond.cql.row_patterns import MatchRecognize
 from millpond.errors import MillpondError
 from millpond.identities import PARTS, GroupId, OperatorId, QueryName, RelationId, StreamId
 from millpond.planning.graph import Addition, Graph, Placed
@@ -48,6 +49,7 @@ from millpond.planning.physical import (
     OverOperator,
     QueueRead,
     RankOperator,
+    RowPatternOperator,
     RowsWindowOperator,
     SessionOperator,
     SnapshotsOperator,
@@ -231,6 +233,19 @@ class _Build:
                 gap = RangeWindow(below[0], node.gap_ticks - 1)
                 bounds = (node.tick_microseconds, node.told)
                 return SessionOperator(gap, node.gap_ticks, node.partition, *bounds)
+            case MatchRecognize():
+                within = None if node.within_ticks is None else node.within_ticks - 1
+                return RowPatternOperator(
+                    RangeWindow(below[0], within),
+                    node.pattern,
+                    node.partition,
+                    node.order,
+                    node.definitions,
+                    node.slots,
+                    node.told,
+                    node.within_ticks,
+                    node.skip,
+                )
             case Rank():
                 order = (node.partition, node.order, node.function, node.limit)
                 return RankOperator(below[0], *order, is_monotone(node.input))

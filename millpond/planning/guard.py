@@ -33,6 +33,7 @@ from millpond.cql.expressions import (
     walk,
 )
 from millpond.cql.node import Node, inputs_first
+from millpond.cql.row_patterns import MatchRecognize
 from millpond.cql.written import Written
 from millpond.errors import MillpondError
 from millpond.planning.attempts import (
@@ -160,6 +161,9 @@ class _Guard:
             case UntilWindow():
                 self._note("UNTIL", below.input, (below.until,), [below.written])
                 return replace(below, until=value(below.until))
+            case MatchRecognize():  # what speaks of its own row alone is in the input already
+                definitions = [replace(d, condition=truth(d.condition)) for d in below.definitions]
+                return replace(below, definitions=tuple(definitions))
             case Join() if below.condition is not None:
                 return self._join(below, self._sealed(below.condition))
             case _:

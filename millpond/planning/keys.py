@@ -20,6 +20,7 @@ from millpond.planning.physical import (
     OutputOperator,
     OverOperator,
     RankOperator,
+    RowPatternOperator,
     RowsWindowOperator,
     SessionOperator,
     TimeFilterOperator,
@@ -33,6 +34,7 @@ _KEEPING = (
     CountOperator,
     OverOperator,
     RankOperator,
+    RowPatternOperator,
     RowsWindowOperator,
     SessionOperator,
 )
@@ -48,6 +50,8 @@ def keys_of(operator: Operator) -> tuple[Expression, ...] | None:
         case AggregateOperator():
             return operator.keys or None
         case RowsWindowOperator() | SessionOperator() | RankOperator() | OverOperator():
+            return operator.partition or None
+        case RowPatternOperator():
             return operator.partition or None
         case CountOperator(right=None) | DifferenceOperator() | MomentsOperator():
             return all_columns(operator.inputs[0])
@@ -67,6 +71,8 @@ def key_positions(operator: Operator) -> tuple[int, ...] | None:
             return tuple(range(len(operator.keys)))
         case RowsWindowOperator() | SessionOperator() | RankOperator() | OverOperator():
             return tuple(column.position for column in operator.partition)
+        case RowPatternOperator():
+            return tuple(range(len(operator.partition)))
         case JoinOperator():
             keys = join_keys(operator.condition, len(operator.left.schema)).left
             (post,) = branches(operator.post)

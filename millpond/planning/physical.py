@@ -23,6 +23,14 @@ from millpond.cql.algebra import (
 from millpond.cql.expressions import AggregateCall, Column, Expression, SortKey
 from millpond.cql.kept import kept
 from millpond.cql.node import Node
+from millpond.cql.row_patterns import (
+    Definition,
+    RowPattern,
+    Skip,
+    Slot,
+    match_schema,
+    pattern_label,
+)
 from millpond.identities import GroupId, QueryName, QueueId
 from millpond.planning.nodes import Match, Totals
 from millpond.schema import Field, Schema, Type
@@ -258,6 +266,34 @@ class SessionOperator(Operator):
 
     def label(self) -> str:
         return f"Window {session_label(self.gap_ticks, self.partition, self.told)}"
+
+
+@dataclass(frozen=True)
+class RowPatternOperator(Operator):
+    """The matches of a pattern in each partition of a stream; where they have an end, elements are
+    read when they come, and again when matches that began with them are over."""
+
+    input: Node
+    pattern: RowPattern
+    partition: tuple[Column, ...]
+    order: int
+    definitions: tuple[Definition, ...]
+    slots: tuple[Slot, ...]
+    told: tuple[int, ...]
+    within_ticks: int | None
+    skip: Skip
+
+    @kept
+    def schema(self) -> Schema:
+        return match_schema(self.partition, self.slots, self.told)
+
+    @property
+    def is_stream(self) -> bool:
+        return True
+
+    def label(self) -> str:
+        said = (self.pattern, self.partition, self.slots, self.within_ticks, self.skip)
+        return f"Match rows {pattern_label(*said)}"
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,16 @@ from millpond.cql.expressions import (
     UserCall,
 )
 from millpond.cql.node import Node, inputs_first
+from millpond.cql.row_patterns import (
+    Absence,
+    Definition,
+    Either,
+    InTurn,
+    Occurrence,
+    Repeated,
+    Skip,
+    Slot,
+)
 from millpond.cql.written import Written
 from millpond.errors import CqlWarning, MillpondError, Position
 from millpond.functions.user_function import UserFunction
@@ -65,13 +75,21 @@ EXPRESSIONS = (
 )
 ENTRIES = (StreamEntry, RelationEntry, ViewEntry, QueryEntry)
 _OTHERS = (
+    Absence,
     Addition,
     Connector,
     Constraint,
     CqlWarning,
+    Definition,
+    Either,
     InList,
+    InTurn,
+    Occurrence,
     Placed,
     Position,
+    Repeated,
+    Skip,
+    Slot,
     Tolerance,
     Written,
 )

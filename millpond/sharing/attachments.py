@@ -23,7 +23,8 @@ def bad_rows_entry(entry: StreamEntry) -> QueryEntry | None:
 
 def open_source_of(ground: Ground, entry: StreamEntry | RelationEntry) -> Source:
     """Opens the source of a stream or relation."""
-    return open_source(entry, ground.settings_now, ground.directory, ground.claims)
+    lasts = ground.store.is_durable
+    return open_source(entry, ground.settings_now, ground.directory, ground.claims, lasts)
 
 
 def open_sink_of(ground: Ground, entry: QueryEntry, resume: Any = None) -> NamedSink | None:

@@ -5,7 +5,7 @@ memory has no log: its notes go nowhere, and files are deleted at once.
 """
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -41,6 +41,8 @@ class Journal:
         """Whether the log, the mark and all names are on the disk."""
         self._doubt: UnforcedError | None = None
         """What could not be forced: what follows would stand on something that may not be there."""
+        self.on_written: Callable[[], None] = lambda: None
+        """Called when all notes are in the log; without one, when they would be."""
         if store.is_durable:
             try:
                 with naming(store.directory):
@@ -138,6 +140,7 @@ class Journal:
         If that fails they wait for the next time, in order: the log is behind, never wrong.
         """
         if self._log is None:
+            self.on_written()
             return
         news = self._store.news()
         records = news.records + self._notes
@@ -147,6 +150,7 @@ class Journal:
             self._notes = []
             self._has_grown()
         self._store.noted(news)
+        self.on_written()
 
     @contextmanager
     def _forcing(self, log: CommitLog) -> Iterator[None]:
@@ -216,6 +220,7 @@ class Journal:
     def abandon(self) -> None:
         """Writes nothing more: the store is to stay as it was found."""
         self._notes = []
+        self.on_written = lambda: None
         log, self._log = self._log, None
         end, self._end = self._end, None
         for file in (log, end):

@@ -58,14 +58,13 @@ def demo(port: int, opened: Path) -> Iterator[subprocess.Popen[str]]:
         yield process
     finally:
         process.send_signal(signal.SIGTERM)
-        process.wait(60)
+        process.wait(PATIENCE_SECONDS)
 
 
 def test_where_somebody_listens_it_takes_the_next_port() -> None:
     with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
+        other.bind(("127.0.0.1", port := free_port()))
         other.listen()
-        port = other.getsockname()[1]
         assert port < serving._free_port(ServeOptions(port=port)) < port + 20
     assert serving._free_port(ServeOptions(port=port)) == port
 

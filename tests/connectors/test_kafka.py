@@ -244,7 +244,7 @@ def test_partitions_that_are_added_are_read_while_others_are_busy(
         broker.send(topic, [{"value": b"{}", "partition": 1}])
         for page in pages:
             is_found = (1,) in tuples(page.rows)
-            if is_found or time.monotonic() > began + 10:
+            if is_found or time.monotonic() > began + PATIENCE_SECONDS:
                 break
         is_over.set()
     source.close()

@@ -20,7 +20,8 @@ from millpond.cql.expressions import (
 )
 from millpond.cql.functions import FUNCTIONS, OPERATORS
 from millpond.cql.node import Node
-from millpond.schema import Schema, Type
+from millpond.cql.row_patterns import MatchRecognize
+from millpond.schema import Field, Schema, Type
 
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=", "is_not_distinct", "in")
 
@@ -37,11 +38,16 @@ def visible(node: Node) -> Schema:
     """The row that the expressions of a node see."""
     if isinstance(node, Join):
         return node.left.schema + node.right.schema
+    if isinstance(node, MatchRecognize):
+        return node.input.schema + Schema(tuple(Field(str(s), s.type) for s in node.slots))
     return node.inputs[0].schema if node.inputs else Schema(())
 
 
 def expressions(node: Node) -> list:
     """The expressions that stand directly in a node."""
+    if isinstance(node, MatchRecognize):
+        arguments = [slot.argument for slot in node.slots if slot.argument is not None]
+        return [*node.partition, *arguments, *(d.condition for d in node.definitions)]
     found = []
     for field in fields(node):
         value = getattr(node, field.name)

@@ -26,6 +26,8 @@ QUERIES = {
     "sessions": "SELECT k, window_end, sum(v) AS s FROM S [SESSION 3 PARTITION BY k WHERE v > 2]"
     " GROUP BY k, window_start, window_end EMIT FINAL",
     "in_sessions": "RELATION SELECT * FROM S [SESSION 2 PARTITION BY v]",
+    "rising": "SELECT * FROM S MATCH_RECOGNIZE (PARTITION BY k MEASURES A.v AS f, sum(B.v) AS s"
+    " PATTERN (A B+? NOT C) WITHIN 3 DEFINE B AS B.v > PREV(B.v), C AS C.v > sum(B.v))",
     "framed": "SELECT k, sum(v) OVER (PARTITION BY k ORDER BY t ROWS 2 PRECEDING) AS s,"
     " lag(v) OVER (ORDER BY t, k) AS l FROM S [RANGE 3]",
     "so_far": "SELECT v, sum(v) OVER (PARTITION BY k ORDER BY t) AS s FROM S",

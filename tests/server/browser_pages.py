@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
+from millpond.server.routes import statements
 from tests.patience import PATIENCE_SECONDS
 from tests.server.browsing import installed_browser
 
 expect.set_options(timeout=1000 * PATIENCE_SECONDS)
 
-EXPECTED = ("status of 4", "ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING")
+EXPECTED = (
+    "status of 4",
+    "ERR_CONNECTION_REFUSED",
+    "ERR_CONNECTION_RESET",
+    "ERR_EMPTY_RESPONSE",
+    "ERR_INCOMPLETE_CHUNKED_ENCODING",
+)
 """What a browser says by itself of requests that are refused, or of a server that is gone."""
 
 SAID = """() => {
@@ -24,6 +32,19 @@ SAID = """() => {
     };
 }"""
 """Has each chart remember the texts of its last drawing."""
+
+SETTLED = """async () => {
+    const look = LOOK;
+    const frame = () => new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn)));
+    for (let before; ;) {
+        const found = look();
+        if (JSON.stringify(found) === before) return found;
+        before = JSON.stringify(found);
+        await frame();
+        await frame();
+    }
+}"""
+"""Looks at a page again and again, until two looks with frames between them are alike."""
 
 
 @contextmanager
@@ -60,6 +81,21 @@ def visited(browser: Browser, url: str, width: int = 1300, height: int = 900) ->
     yield page
     context.close()
     assert not faults, faults
+
+
+def settled(page: Page, look: str) -> Any:
+    """What a function of JavaScript finds once nothing moves: charts are fitted a frame later."""
+    return page.evaluate(SETTLED.replace("LOOK", look))
+
+
+def preview_at_leisure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has previews go on as long as somebody looks: ten seconds are few on a busy machine."""
+    previewed = statements._previewed
+
+    def unhurried(*given: Any) -> AsyncIterator[bytes]:
+        return previewed(*given[:-1], PATIENCE_SECONDS)
+
+    monkeypatch.setattr(statements, "_previewed", unhurried)
 
 
 def write(page: Page, text: str, name: str = "") -> None:

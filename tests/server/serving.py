@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -47,10 +48,24 @@ class Running:
         return self.http.get(path).text.splitlines()
 
 
+PORTS = range(20_000, 30_000)
+"""No connection that goes out gets one of them, as it may of those that a system hands out."""
+
+
 def free_port() -> int:
+    """A port for a server that takes it later."""
+    while not _is_free(port := random.SystemRandom().choice(PORTS)):
+        pass
+    return port
+
+
+def _is_free(port: int) -> bool:
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
 
 
 @contextmanager
@@ -65,14 +80,15 @@ def running(
     spark: Any = None,
     port: int = 0,
 ) -> Iterator[Running]:
-    port = port or free_port()
+    listening = socket.create_server(("127.0.0.1", port))
+    port = listening.getsockname()[1]
     options = ServeOptions(
         port=port, limits=limits or Limits(), roots=roots, tokens=tokens, plan=plan
     )
     service = make_service(settings or Settings(spark_master="local[2]"), options, spark)
     service.engine.execute(script)
     server = make_server(service, options)
-    thread = threading.Thread(target=server.run, daemon=True)
+    thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
     thread.start()
     url = f"http://127.0.0.1:{port}"
     headers = {"authorization": f"Bearer {token}"} if token else {}

@@ -66,7 +66,8 @@ def serve(store: Path, script: Path, port: int) -> subprocess.Popen[str]:
 
     def is_ready() -> bool:
         try:
-            return httpx.get(f"http://127.0.0.1:{port}/ready", timeout=5).status_code == 200
+            answer = httpx.get(f"http://127.0.0.1:{port}/ready", timeout=PATIENCE_SECONDS)
+            return answer.status_code == 200
         except httpx.HTTPError:
             return process.poll() is not None
 

@@ -9,7 +9,9 @@ from playwright.sync_api import ConsoleMessage, Page, expect, sync_playwright
 from pyspark.sql import SparkSession
 
 from millpond.demo.live import SCRIPT, Traffic
+from millpond.server.limits import Limits
 from tests.patience import PATIENCE_SECONDS
+from tests.server.browser_pages import preview_at_leisure, settled
 from tests.server.browsing import installed_browser
 from tests.server.serving import Running, running
 
@@ -26,7 +28,7 @@ def browser_program() -> str:
 
 @pytest.fixture
 def demo(spark: SparkSession) -> Iterator[Running]:
-    with running(SCRIPT, spark=spark) as server:
+    with running(SCRIPT, spark=spark, limits=Limits(ask_seconds=PATIENCE_SECONDS)) as server:
         traffic = Traffic(server.service.engine)
         server.service.burst = traffic.burst
         traffic.start()
@@ -64,7 +66,7 @@ def write(page: Page, name: str, text: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_visit(page: Page, demo: Running) -> None:
+def test_a_visit(page: Page, demo: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     expect(page.locator("#query-name")).to_have_text("traffic")
 
     # a mistake is marked where it is, and its mend registered
@@ -74,6 +76,7 @@ def test_a_visit(page: Page, demo: Running) -> None:
     write(page, "busy", "SELECT domain, COUNT(*) AS n FROM Requests [ROWS 50] GROUP BY domain")
     page.click("#explain")
     expect(page.locator("#editor-output")).to_contain_text("Aggregate")
+    preview_at_leisure(monkeypatch)
     page.click("#preview")
     expect(page.locator("#preview-table tbody tr").first).to_be_visible()
     page.click("#register")
@@ -149,11 +152,17 @@ def test_the_page_by_keyboard_on_a_phone_and_in_the_dark(page: Page, demo: Runni
     page.click("#theme")
     assert page.evaluate("document.documentElement.dataset.theme") in ("dark", "light")
     page.set_viewport_size({"width": 390, "height": 844})
-    wide = "document.documentElement.scrollWidth <= innerWidth + 1"
-    for tab in ("queries", "plan", "charts", "faults"):
+    fits = "() => document.documentElement.scrollWidth <= innerWidth + 1"
+    shown = {
+        "queries": "#result-table td",
+        "plan": "#plan canvas",
+        "charts": "#chart-steps canvas",
+        "faults": "#late-list p",
+    }
+    for tab, part in shown.items():
         page.click(f"#tab-{tab}")
-        page.wait_for_timeout(300)
-        assert page.evaluate(wide), f"{tab} is wider than a phone"
+        expect(page.locator(part).first).to_be_visible()
+        assert settled(page, fits), f"{tab} is wider than a phone"
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.patience import wait_until
-from tests.server.browser_pages import SAID, a_browser, visited
+from tests.server.browser_pages import SAID, a_browser, settled, visited
 from tests.server.serving import Running, running
 
 pytestmark = pytest.mark.slow
@@ -150,10 +150,11 @@ def test_texts_of_the_plan_can_be_read_at_eight_queries(browser: Browser) -> Non
     with running(script) as server, visited(browser, server.url + "/#plan", 1440) as page:
         server.service.engine.push("S", [(t, t % 7, t % 3) for t in range(100)])
         expect(page.locator("#plan-entity option", has_text="stream S").first).to_be_attached()
-        smallest = page.evaluate(
+        smallest = settled(
+            page,
             """() => { const plan = document.querySelector('#plan')._cyreg.cy;
                  const sizes = plan.elements().map((each) => each.numericStyle('font-size'));
-                 return plan.zoom() * Math.min(...sizes); }"""
+                 return plan.zoom() * Math.min(...sizes); }""",
         )
         assert smallest >= 8
 
@@ -169,11 +170,12 @@ def test_texts_of_boxes_stay_inside_them(browser: Browser) -> None:
     """
     with running(script) as server, visited(browser, server.url + "/#plan") as page:
         expect(page.locator("#plan-entity option", has_text="query trades").first).to_be_attached()
-        outside = page.evaluate(
+        outside = settled(
+            page,
             """() => document.querySelector('#plan')._cyreg.cy.nodes('[kind]').filter((node) => {
                  const text = node.boundingBox({ includeNodes: false, includeOverlays: false });
                  return text.w > node.outerWidth() || text.h > node.outerHeight();
-               }).map((node) => node.data('label'))"""
+               }).map((node) => node.data('label'))""",
         )
         assert outside == []
 
@@ -183,11 +185,12 @@ def test_a_plan_that_is_too_large_begins_at_its_first_input(
 ) -> None:
     with visited(browser, served.url + "/#plan", 390, 844) as page:
         expect(page.locator("#plan-entity option", has_text="stream Trades").first).to_be_attached()
-        shown = page.evaluate(
+        shown = settled(
+            page,
             """() => { const plan = document.querySelector('#plan')._cyreg.cy;
                  const box = plan.nodes('[kind = "input"]').first().renderedBoundingBox();
                  return box.x1 >= 0 && box.y1 >= 0
-                   && box.x2 <= plan.width() && box.y2 <= plan.height(); }"""
+                   && box.x2 <= plan.width() && box.y2 <= plan.height(); }""",
         )
         assert shown
         assert page.evaluate("scrollY") == 0
@@ -202,7 +205,7 @@ def test_nothing_is_wider_than_a_phone(browser: Browser, view: str) -> None:
     with running(script) as server, visited(browser, f"{server.url}/#{view}", 390, 844) as page:
         shown = {"queries": "#query-name", "plan": "#plan canvas", "charts": "#chart-steps canvas"}
         expect(page.locator(shown[view]).first).to_be_visible()
-        assert page.evaluate("() => document.documentElement.scrollWidth - innerWidth") <= 0
+        assert settled(page, "() => document.documentElement.scrollWidth - innerWidth") <= 0
 
 
 def test_the_bar_covers_no_card_that_is_gone_to(browser: Browser, served: Running) -> None:
@@ -362,6 +365,7 @@ def _read_arrow(file: io.BytesIO) -> pa.Table:
 
 
 def test_charts_go_back_to_the_start(page: Page, served: Running) -> None:
+    served.wait(lambda: served.service.history.since(0.0)["samples"])
     page.click("#tab-charts")
     with page.expect_response(re.compile(r"/api/history\?since=0&points=")) as answer:
         page.select_option("#chart-span", "0")

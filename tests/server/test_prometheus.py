@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.patience import wait_until
+from tests.patience import PATIENCE_SECONDS, wait_until
 from tests.server.serving import Running, free_port, running
 
 PROMETHEUS = os.environ.get("MILLPOND_PROMETHEUS") or shutil.which("prometheus")
@@ -63,12 +63,14 @@ def scraped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running,
             ]
         )
         try:
-            with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as prometheus:
+            with httpx.Client(
+                base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE_SECONDS
+            ) as prometheus:
                 wait_until(lambda: is_ready(prometheus))
                 yield server, prometheus
         finally:
             process.terminate()
-            process.wait(30)
+            process.wait(PATIENCE_SECONDS)
 
 
 def is_ready(prometheus: httpx.Client) -> bool:

@@ -11,6 +11,7 @@ from millpond.catalog import Catalog, QueryEntry, RelationEntry, StreamEntry, Vi
 from millpond.cql.algebra import Istream, Join, Project, RelationScan, StreamScan, WithTime
 from millpond.cql.check.expressions import analyser
 from millpond.cql.check.hops import tick_of
+from millpond.cql.check.match_recognize import matches
 from millpond.cql.check.scope import TSTAMP, Scope, ScopeColumn, beside, scope_of, with_merged
 from millpond.cql.check.taking_back import takes_back_rows
 from millpond.cql.check.walk import connect
@@ -19,6 +20,7 @@ from millpond.cql.coercion import unify
 from millpond.cql.expressions import Call, Column, Expression
 from millpond.cql.node import Node
 from millpond.cql.text.from_clause import FromItem, JoinedItems
+from millpond.cql.text.match_recognize import MatchRecognizeText
 from millpond.cql.text.places import StatementError, StatementText, offset_of
 from millpond.cql.text.syntax import Name
 from millpond.schema import Type
@@ -94,6 +96,8 @@ class FromAnalyser:
         if isinstance(body, (JoinedItems, FromItem)):
             self._refuse_extras(item)
             return self.relation(body)
+        if isinstance(body, MatchRecognizeText):
+            return self._matched(item, body)
         is_name = isinstance(body, exp.Identifier)
         found = self.named.get(body.name.lower()) if is_name else self.query(body)
         plan = self._named(body) if found is None else self._subquery(item, found)
@@ -104,6 +108,28 @@ class FromAnalyser:
             return self._windowed(plan, item, scope, name)
         self._refuse_window(item, f'"{body.name}"' if is_name else "this subquery")
         return FromRelation(plan, scope, False)
+
+    def _matched(self, item: FromItem, clause: MatchRecognizeText) -> FromRelation:
+        """The matches of a pattern in a stream."""
+        source = clause.this
+        is_name = isinstance(source, exp.Identifier)
+        if isinstance(source, (JoinedItems, FromItem)):
+            raise StatementError("MATCH_RECOGNIZE stands behind a single stream or query", clause)
+        found = self.named.get(source.name.lower()) if is_name else self.query(source)
+        stream = self._named(source) if found is None else self.default(found, item)
+        if not stream.is_stream:
+            raise StatementError(
+                "MATCH_RECOGNIZE takes a stream, whose rows only come; Istream(SELECT …) makes "
+                "one of a relation",
+                clause,
+            )
+        name = source.name if is_name else None
+        plan = matches(stream, clause, name, self.catalog, self.text)
+        plan = renamed_columns(plan, item.args.get("columns"))
+        alias = item.args.get("alias")
+        known = None if alias is None else alias.name
+        scope = scope_of(known, plan.schema, self.catalog.functions)
+        return self._windowed(plan, item, scope, known)
 
     def _windowed(
         self, stream: Node, item: FromItem, scope: Scope, name: str | None

@@ -48,7 +48,7 @@ def length_of(window: Window, part: str, catalog: Catalog) -> int:
 
 def tick_of(stream: Node, catalog: Catalog) -> int | None:
     """The length of a tick, or None if the time of a stream below counts ticks."""
-    columns = [_time_column(entry) for entry in _streams(stream, catalog)]
+    columns = [time_column(entry) for entry in _streams(stream, catalog)]
     in_ticks = any(column is not None and column.type is not Type.TIMESTAMP for column in columns)
     return None if in_ticks else catalog.tick_microseconds
 
@@ -59,7 +59,7 @@ def _streams(stream: Node, catalog: Catalog) -> list[StreamEntry]:
     return [entry for entry in found if isinstance(entry, StreamEntry)]
 
 
-def _time_column(entry: StreamEntry) -> Field | None:
+def time_column(entry: StreamEntry) -> Field | None:
     """The column of TIMESTAMP BY."""
     return None if entry.timestamp_column is None else entry.schema[entry.timestamp_column]
 
@@ -70,7 +70,7 @@ def check_time(stream: Node, window: Window, catalog: Catalog) -> None:
     while isinstance(stream, (Filter, Sample, WithTime)):
         stream = stream.input
     entries = _streams(stream, catalog) if isinstance(stream, StreamScan) else []
-    own = [column.name for entry in entries if (column := _time_column(entry)) is not None]
+    own = [column.name for entry in entries if (column := time_column(entry)) is not None]
     if not own:
         raise StatementError(
             "DESCRIPTOR takes the column of TIMESTAMP BY, and this stream has none; "

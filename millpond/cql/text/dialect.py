@@ -18,6 +18,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from millpond.cql.text.durations import microseconds
 from millpond.cql.text.from_clause import Final, FromParser, IntervalLiteral, WithNames
 from millpond.cql.text.grouping_sets import MOST_SETS, GroupingSets, all_sets
+from millpond.cql.text.match_recognize import MatchRecognizeParser
 from millpond.cql.text.paper_lists import without_paper_parentheses
 from millpond.cql.text.places import StatementError
 from millpond.cql.text.ranking import (
@@ -78,7 +79,7 @@ _REFUSED_MODIFIERS = (
 )
 
 
-class CqlParser(FromParser):
+class CqlParser(MatchRecognizeParser):
     """Parses a query or an expression from CQL tokens."""
 
     FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {}

@@ -25,11 +25,14 @@ ROWS_OR_RANGE = (
     "a window is cut by ROWS or by RANGE, not both; intersect two: FROM (SELECT * FROM S [RANGE 1 "
     "HOUR] INTERSECT ALL SELECT * FROM S [PARTITION BY a ROWS 10]) T"
 )
+MATCH_IS_FIRST = (
+    "MATCH_RECOGNIZE stands right behind a stream, and its alias and window behind it: FROM S "
+    "MATCH_RECOGNIZE (…) AS M"
+)
 _CLAUSES = {
     "TABLESAMPLE": "use SAMPLE(percent)",
     "PIVOT": "give each column its aggregate: sum(a) FILTER (WHERE b = 1) AS b1",
     "UNPIVOT": "use UNION ALL",
-    "MATCH_RECOGNIZE": "join the stream with itself: FROM S a [NOW], S b [RANGE 5 MINUTES] WHERE …",
 }
 _ITEMS = {
     "LATERAL": "group the subquery by the columns that it would name, and join it with ON",
@@ -145,6 +148,9 @@ class FromParser(Parser):
     def _query(self) -> exp.Expr | None:
         raise NotImplementedError
 
+    def _match_recognize(self, body: exp.Expr) -> exp.Expr:
+        raise NotImplementedError
+
     def _parse_from(
         self, joins: bool = False, skip_from_token: bool = False, consume_pipe: bool = False
     ) -> exp.From | None:
@@ -219,7 +225,8 @@ class FromParser(Parser):
     def _item(self) -> FromItem:
         """An item with its alias, window and SAMPLE, in any order."""
         token = self._curr
-        item = self._window_function() or FromItem(this=self._item_body())
+        item = self._window_function()
+        item = item or FromItem(this=self._match_recognize(self._item_body()))
         item.update_positions(token)
         while True:
             if self._match(TokenType.L_BRACKET, advance=False):
@@ -233,6 +240,8 @@ class FromParser(Parser):
                 item.set("alias", alias)
                 if self._match(TokenType.L_PAREN, advance=False):
                     item.set("columns", self._names())
+            elif self._at_call("MATCH_RECOGNIZE"):
+                raise StatementError(MATCH_IS_FIRST, self._curr.start)
             else:
                 item.meta["end"] = self._prev.end + 1
                 return item
@@ -517,7 +526,7 @@ class FromParser(Parser):
 
     def _unit(self) -> exp.Expr | None:
         """A unit of time, if one is written."""
-        others = ("SLIDE", "PRECEDING", "FOLLOWING", "RANGE", "ROWS")
+        others = ("SLIDE", "PRECEDING", "FOLLOWING", "RANGE", "ROWS", "DEFINE", "SUBSET")
         if self._curr.token_type is not TokenType.VAR or self._curr.text.upper() in others:
             return None
         return self._name()

@@ -6,6 +6,7 @@ from millpond.execution.operators.keyed import (
     RunningCount,
     RunningOver,
     RunningRank,
+    RunningRowPattern,
     RunningRowsWindow,
     RunningSessions,
 )
@@ -36,6 +37,7 @@ from millpond.planning.physical import (
     OutputOperator,
     OverOperator,
     RankOperator,
+    RowPatternOperator,
     RowsWindowOperator,
     SessionOperator,
     SnapshotsOperator,
@@ -49,6 +51,7 @@ _RUNNING: dict[type[Operator], type[RunningOperator]] = {
     MatchOperator: RunningMatch,
     AggregateOperator: RunningAggregate,
     CountOperator: RunningCount,
+    RowPatternOperator: RunningRowPattern,
     RowsWindowOperator: RunningRowsWindow,
     SessionOperator: RunningSessions,
     RankOperator: RunningRank,

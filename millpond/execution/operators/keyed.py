@@ -23,6 +23,7 @@ from millpond.kernels.kernel import Kernel, MemberKernel
 from millpond.kernels.living import Living, LivingRows
 from millpond.kernels.over import OverKernel
 from millpond.kernels.ranking import RankingKernel
+from millpond.kernels.row_patterns import RowPatternKernel
 from millpond.kernels.rows_window import RowsWindowKernel
 from millpond.kernels.sessions import SessionKernel
 from millpond.kernels.sorts import Sort
@@ -34,6 +35,7 @@ from millpond.planning.physical import (
     OverOperator,
     QueueRead,
     RankOperator,
+    RowPatternOperator,
     RowsWindowOperator,
     SessionOperator,
 )
@@ -304,6 +306,40 @@ class RunningSessions(RunningKeyed):
 
     def rebuild(self) -> bool:
         """A session may have begun long before what is alive of its elements."""
+        return False
+
+
+class RunningRowPattern(RunningKeyed):
+    """MATCH_RECOGNIZE; each element is read again when matches that began with it are over."""
+
+    needs = frozenset({STARTED, ENDED})
+
+    def __init__(
+        self, identity: OperatorId, operator: RowPatternOperator, around: Surroundings, cursor: int
+    ) -> None:
+        types = arrow_types(operator.input.schema)
+        key_types = tuple(ARROW_TYPES[column.type] for column in operator.partition)
+        self.kernel = RowPatternKernel(
+            key_types,
+            types,
+            operator.order,
+            operator.pattern,
+            operator.definitions,
+            operator.slots,
+            operator.told,
+            operator.within_ticks,
+            operator.skip,
+        )
+        self.event_schema = _events_schema(("_ts", "_te", "_w"), [("k", key_types), ("r", types)])
+        self._partition = operator.partition
+        super().__init__(identity, operator, around, cursor)
+
+    def outputs(self, index: int) -> Outputs:
+        """Partition and row."""
+        return _by_partition(self.operator.inputs[index], self._partition)
+
+    def rebuild(self) -> bool:
+        """Where a match begins depends on where those before it have ended."""
         return False
 
 

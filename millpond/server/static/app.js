@@ -12,7 +12,7 @@ import { $, clock, coloured, count, element, exact, seconds, text, whole } from 
 
 const SILENT_MS = 5000;
 const MOST_FAULTS = 50;
-const state = { word: Date.now(), started: null, waiting: new Map(), chosen: null, query: null, live: null, tab: "queries", plan: null, charts: null, comparison: null, keywords: new Set() };
+const state = { word: Date.now(), started: null, waiting: new Map(), chosen: null, choice: null, query: null, live: null, tab: "queries", plan: null, charts: null, comparison: null, keywords: new Set() };
 
 // -- tabs ---------------------------------------------------------------------------------
 
@@ -86,6 +86,7 @@ function waitingWords(waiting) {
 // -- the chosen query ---------------------------------------------------------------------
 
 async function choose(name) {
+  const choice = state.choice = {};
   state.chosen = name;
   state.live?.close();
   state.live = null;
@@ -94,10 +95,16 @@ async function choose(name) {
   if (name && inputView.chosen) { await inputView.show(null); inputs.draw(); }
   queries.draw();
   if (!name) return;
-  const query = await get(`/api/queries/${encodeURIComponent(name)}`);
-  if (state.chosen !== name) return;
-  $("query-text").replaceChildren(...coloured(query.text, state.keywords));
-  state.live = new LiveResults(query);
+  const query = await get(`/api/queries/${encodeURIComponent(name)}`).catch(() => null); // the next look asks again
+  if (query && state.choice === choice) show(query);
+}
+
+// Draws the chosen query, and follows its results from the first answer on, whichever that is.
+function show(query) {
+  if (!state.live) {
+    $("query-text").replaceChildren(...coloured(query.text, state.keywords));
+    state.live = new LiveResults(query);
+  }
   drawQuery(query);
 }
 
@@ -179,7 +186,7 @@ function heard(status) {
   state.word = Date.now();
   document.body.classList.remove("silent");
   if (state.started !== null && state.started !== status.started_seconds) {
-    vocabulary = null;
+    unlearn();
     state.live?.anew();
     state.charts?.forget();
   }
@@ -224,7 +231,13 @@ $("empty-new").addEventListener("click", () => editor.open(document.querySelecto
 // -- failures and late tuples ---------------------------------------------------------------
 
 async function drawFaults(streams) {
-  const failures = await get("/api/failures");
+  const failures = await get("/api/failures"), said = JSON.stringify(failures);
+  if ($("fault-list").dataset.said !== said) drawFailures(failures); // who presses a button keeps it
+  $("fault-list").dataset.said = said;
+  await drawLate(streams);
+}
+
+function drawFailures(failures) {
   const more = failures.splice(MOST_FAULTS);
   $("fault-list").replaceChildren(...(failures.length ? [...failures.map((failure) => element("div", { class: "fault" },
     element("h3", {}, `${failure.query}: ${failure.operator}`), element("p", { class: "error" }, failure.error),
@@ -233,6 +246,9 @@ async function drawFaults(streams) {
     element("p", { class: "note" }, `What to do: ${failure.way_out}.`),
     element("div", { class: "buttons" }, element("button", { onclick: () => restart(failure.query) }, "Restart"), element("button", { onclick: () => restart(failure.query, true) }, "Leave such rows out, and restart")))), more.length ? element("p", { class: "note" }, `And ${more.length.toLocaleString("en")} more: order the queries by state to see them.`) : ""]
     : [element("p", { class: "note" }, "All queries are well.")]));
+}
+
+async function drawLate(streams) {
   const late = await Promise.all(streams.filter((stream) => stream.late > 0).map(async (stream) => {
     const { columns, rows } = await get(`/api/streams/${encodeURIComponent(stream.name)}/late`);
     const names = columns.map((column) => column.name);
@@ -244,7 +260,7 @@ async function drawFaults(streams) {
 
 // -- every second ---------------------------------------------------------------------------
 
-let vocabulary = null;
+let vocabulary = null; // what the server has last said, unless it may have changed since
 let looking = null;
 
 // One look at a time; whoever asks meanwhile gets one that begins later.
@@ -258,7 +274,7 @@ async function lookNow() {
   try {
     const status = await get("/api/status");
     heard(status);
-    vocabulary ??= await get("/api/vocabulary");
+    await learn();
     state.keywords = new Set(vocabulary.keywords);
     editor.vocabulary = vocabulary;
     options($("strategy"), vocabulary.strategies, status.strategy);
@@ -278,6 +294,17 @@ async function lookNow() {
   }
 }
 
+// Asks for the words there are, again if something was declared while the answer came.
+async function learn() {
+  while (vocabulary === null) {
+    const asked = state.learning = {};
+    const words = await get("/api/vocabulary");
+    if (asked === state.learning) vocabulary = words;
+  }
+}
+
+function unlearn() { vocabulary = state.learning = null; }
+
 async function lookInto() {
   if (state.tab === "queries") await lookAtQueries();
   else if (state.tab === "plan") await state.plan.refresh();
@@ -295,18 +322,18 @@ async function lookAtQueries() {
   }
   if (!state.chosen && !inputView.chosen && queries.items.length && $("editor-card").hidden) await choose(queries.items[0].name);
   if (!state.chosen) return;
-  const name = state.chosen;
+  const { choice, chosen } = state;
   try {
-    const query = await get(`/api/queries/${encodeURIComponent(name)}`);
-    if (state.chosen === name) drawQuery(query);
+    const query = await get(`/api/queries/${encodeURIComponent(chosen)}`);
+    if (state.choice === choice) show(query);
   } catch (error) {
     if (error.status !== 404) throw error;
-    if (state.chosen === name) await choose(null); // it was dropped
+    if (state.choice === choice) await choose(null); // it was dropped
   }
 }
 
 async function registered(name) {
-  vocabulary = null;
+  unlearn();
   await look();
   if (!name) return;
   await choose(name);

@@ -88,6 +88,7 @@ export class Charts {
   async follow(span) {
     const since = this.samples.at(-1)?.time ?? Date.now() / 1000 - span;
     const { samples, marks } = await get(`/api/history?since=${since}`);
+    if (span !== this.span()) return;
     const last = this.samples.at(-1)?.time ?? 0;
     this.samples = [...this.samples, ...samples.filter((sample) => sample.time > last)].slice(-span);
     if (marks.length) this.marks = [...this.marks, ...marks.filter((m) => !this.marks.some((k) => k.time === m.time))].slice(-100);

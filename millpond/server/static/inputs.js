@@ -58,10 +58,10 @@ export class InputView {
   }
 
   async rows() {
-    const input = this.chosen, path = `/api/${input.kind}s/${encodeURIComponent(input.name)}`;
+    const asked = this.asked = {}, input = this.chosen, path = `/api/${input.kind}s/${encodeURIComponent(input.name)}`;
     if (input.kind === "stream") {
       const { rows } = await get(`${path}/last?limit=50`);
-      if (this.chosen !== input) return;
+      if (asked !== this.asked || this.chosen !== input) return;
       text(this.table.timeHead, isTimestamp(rows[0]?.ts) ? "time (UTC)" : "time");
       this.table.show(rows.map(({ ts, row }) => ({ time: [moment(ts), String(ts ?? "the beginning")], row })));
       text($("input-note"), rows.length ? `The last ${rows.length} that came, the last one first.` : "None has come yet.");
@@ -69,7 +69,7 @@ export class InputView {
     }
     const { column = "", down = false } = this.table.sorted ?? {};
     const { total, found, rows } = await get(`${path}/content?${query({ limit: SHOWN, find: $("input-find").value.trim(), sort: column, descending: down })}`);
-    if (this.chosen !== input) return;
+    if (asked !== this.asked || this.chosen !== input) return;
     this.table.show(rows);
     const some = found < total ? `${count(found)} of ${count(total)} rows` : `${count(total)} row${total === 1 ? "" : "s"}`;
     text($("input-note"), total ? `${some}${found > SHOWN ? `, the first ${SHOWN} shown` : ""}` : "It is empty.");

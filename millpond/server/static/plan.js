@@ -80,6 +80,8 @@ export class PlanView {
 
   query() { return $("plan-mode").value === "query" ? $("plan-query").value.trim() : ""; }
 
+  wanted() { return { ...this.wish(), query: this.query(), find: $("plan-find").value.trim() }; }
+
   anew() {
     $("plan-query-label").hidden = $("plan-mode").value !== "query";
     if ($("plan-mode").value === "query" && !$("plan-query").value) this.suggest(true);
@@ -92,19 +94,21 @@ export class PlanView {
   async suggest(chooses = false) {
     const found = await get(`/api/queries?${query({ limit: 20, find: chooses ? "" : $("plan-query").value.trim() })}`);
     $("plan-queries").replaceChildren(...found.map((each) => element("option", { value: each.name })));
-    if (chooses && found.length) { $("plan-query").value = found[0].name; this.anew(); }
+    if (chooses && found.length && !$("plan-query").value) { $("plan-query").value = found[0].name; this.anew(); }
   }
 
   // One look; a plan that takes the server long is asked for less often.
   async refresh() {
     if (performance.now() < this.asking) return;
-    const began = performance.now(), wanted = { ...this.wish(), query: this.query(), find: $("plan-find").value.trim() };
+    const began = performance.now(), wanted = this.wanted(), isWanted = () => query(wanted) === query(this.wanted());
     let plan;
     try { plan = await get(`/api/plan?${query(wanted)}`); } catch (error) {
+      if (!isWanted()) return;
       if (error.status !== 404) throw error;
       text($("plan-note"), error.message);
       return;
     }
+    if (!isWanted()) return; // something else was asked for meanwhile
     this.asking = performance.now() + 4 * (performance.now() - began);
     $("plan-empty").hidden = plan.nodes.length > 0;
     this.nodes = new Map(plan.nodes.map((node) => [node.id, node]));

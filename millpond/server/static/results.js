@@ -68,6 +68,7 @@ export class LiveResults {
   // -- what is fetched ----------------------------------------------------------------------------
 
   forget() {
+    this.last = null;
     this.rows = new Map();
     this.latest = [];
     this.missed = 0;
@@ -88,33 +89,35 @@ export class LiveResults {
     if (!this.isClosed) this.waiting = setTimeout(() => this.look(), after);
   }
 
+  // One look counts, the last one: what an earlier one is answered meanwhile is of no use.
   async look() {
-    const began = performance.now();
+    const began = performance.now(), look = this.last = {};
     try {
       if (document.hidden) { this.again(); return; }
-      if (this.isRelation) await this.lookAtContent();
-      else await this.lookAtLatest();
-      if (!this.stop) this.again(Math.max(LOOK_MS, 5 * (performance.now() - began)));
+      if (this.isRelation) await this.lookAtContent(look);
+      else await this.lookAtLatest(look);
+      if (look === this.last && !this.stop) this.again(Math.max(LOOK_MS, 5 * (performance.now() - began)));
     } catch (error) {
+      if (look !== this.last) return;
       if (error.status === 409) this.say(error.message);
-      if (error.status !== 404) this.again(2 * LOOK_MS);
+      this.again(2 * LOOK_MS); // of a query that is gone too: who has chosen it closes this
     }
   }
 
-  async lookAtLatest() {
+  async lookAtLatest(look) {
     const find = this.find();
     const { id, rows } = await get(`${this.path}/latest?${asked({ limit: LATEST, after: this.id, find })}`);
-    if (this.isClosed || find !== this.find()) return;
+    if (look !== this.last || find !== this.find()) return;
     if (Number(id) === this.id) return;
     this.id = Number(id);
     this.latest = [...this.latest, ...rows].slice(-LATEST);
     this.isDirty = true;
   }
 
-  async lookAtContent() {
+  async lookAtContent(look) {
     const find = this.find(), isOrdered = this.table.sorted !== null;
     const { id, total, found, rows } = await get(`${this.path}/present?${asked({ limit: SHOWN, offset: this.offset, find, ...this.order() })}`);
-    if (this.isClosed || find !== this.find()) return;
+    if (look !== this.last || find !== this.find()) return;
     this.rows = new Map(rows.map((held) => [JSON.stringify(held.row), held]));
     this.contentRows = total;
     this.found = found;
@@ -126,7 +129,7 @@ export class LiveResults {
   follow(id) {
     const ended = (error) => {
       this.stop = null;
-      if (error?.status !== 404) this.again(error ? 2 * LOOK_MS : LOOK_MS);
+      this.again(error ? 2 * LOOK_MS : LOOK_MS);
     };
     this.stop = lines("GET", `${this.path}/results?format=ndjson&from=id:${id}`, undefined, (line) => this.take(line), ended);
   }
@@ -256,6 +259,7 @@ export class LiveResults {
 
   close() {
     this.isClosed = true;
+    this.last = null;
     this.gone.abort();
     clearTimeout(this.waiting);
     this.unfollow();

@@ -1,0 +1,170 @@
+"""Tables of PostgreSQL that rows only come to, read by a column whose values grow."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from millpond.connectors.arrow import arrow_schema
+from millpond.connectors.postgres_client import Server
+from millpond.connectors.postgres_slot import SourceTable
+from millpond.connectors.postgres_tables import quoted
+from millpond.connectors.postgres_values import Columns, TableRows
+from millpond.connectors.sources import Declaration, Progress, SourcePage
+from millpond.errors import InputError
+
+logger = logging.getLogger("millpond")
+
+LOOK_SECONDS = 0.2
+"""So often a server is asked for what is new."""
+
+
+class PollingSource:
+    """The rows of a table in the order of a column, and those that come with larger values."""
+
+    ends = False
+    is_live = True
+
+    def __init__(
+        self, declaration: Declaration, server: Server, table: str, key: str, skips: bool
+    ) -> None:
+        self._declaration, self._server = declaration, server
+        self._name, self._key, self._skips = table, key, skips
+        self._is_closed = threading.Event()
+        self._done = 0
+
+    def pages(self) -> Iterator[SourcePage]:
+        """The rows there are, or only those that come; an empty page says first where it begins."""
+        return self._waiting({"key": self._key, "last": None, "is_begun": False})
+
+    def pages_from(self, position: dict[str, Any]) -> Iterator[SourcePage]:
+        """The rows behind a position."""
+        return self._waiting(position)
+
+    def progress(self) -> Progress:
+        """Rows read."""
+        return Progress(self._done, None, "rows")
+
+    def close(self) -> None:
+        """Nobody waits for a row any more."""
+        self._is_closed.set()
+
+    def _fault(self, said: str) -> InputError:
+        place = f"{self._declaration.name} FROM {self._server.place}"
+        return InputError(f"{place}, table {self._name}: {said}")
+
+    def _waiting(self, position: dict[str, Any]) -> Iterator[SourcePage]:
+        """Reads on, and waits for a server that goes away meanwhile."""
+        has_answered = False
+        while not self._is_closed.is_set():
+            try:
+                for page in self._connected(position):
+                    has_answered, position = True, page.position
+                    yield page
+                return
+            except self._server.psycopg.OperationalError as error:
+                said = self._server.words_of(error)
+                if not has_answered:
+                    raise self._fault(said) from None
+                logger.warning("%s: %s; it is asked again", self._declaration.name, said)
+                self._is_closed.wait(5 * LOOK_SECONDS)
+            except self._server.psycopg.Error as error:
+                raise self._fault(self._server.words_of(error)) from None
+
+    def _connected(self, position: dict[str, Any]) -> Iterator[SourcePage]:
+        with self._server.connected() as connection:
+            table = SourceTable.found(connection, self._name, self._fault)
+            columns = Columns.of(self._declaration.schema, table.table, self._fault)
+            query = _Query(connection, table, columns, self._key_of(connection, table))
+            if not position["is_begun"]:
+                last = query.last() if self._skips else None
+                position = {"key": self._key, "last": last, "is_begun": True}
+                yield self._page([], position, columns)
+            while not self._is_closed.is_set():
+                most = self._declaration.settings.page_rows
+                rows = query.behind(position["last"], most)
+                if rows:
+                    page = self._page(rows, position, columns)
+                    position = page.position
+                    yield page
+                if len(rows) < most:
+                    self._is_closed.wait(LOOK_SECONDS)
+
+    def _key_of(self, connection: Any, table: SourceTable) -> tuple[str, str]:
+        """The column that rows are read by, and its type; refused if rows could be passed over."""
+        column = table.table.column(self._key)
+        if column is None:
+            known = ", ".join(each.name for each in table.table.columns)
+            raise self._fault(f"no column {self._key} to poll by; columns there: {known}")
+        (is_full,) = connection.execute(
+            "SELECT attnotnull FROM pg_attribute WHERE attrelid = %s AND attname = %s",
+            (table.oid, column.name),
+        ).fetchone()
+        if not is_full or frozenset([column.name]) not in table.table.keys:
+            raise self._fault(
+                f"column {column.name} is not UNIQUE and NOT NULL, so that rows could be passed "
+                "over; poll by one that is, whose values grow"
+            )
+        return column.name, column.type
+
+    def _page(
+        self, rows: list[tuple[str, ...]], first: dict[str, Any], columns: Columns
+    ) -> SourcePage:
+        """Rows that begin with their keys, and the position behind each."""
+        reader = TableRows(self._declaration, columns)
+        given = [row[1:] for row in rows]
+        empty: tuple[pa.Table, list[Any], list[int]]
+        empty = arrow_schema(self._declaration.schema).empty_table(), [], []
+
+        def where(row: int) -> str:
+            return f"table {self._name}, {self._key} {rows[row][0]}"
+
+        values, bad, numbers = reader.read(given, where) if rows else empty
+        self._done += len(rows)
+
+        def position_after(count: int) -> dict[str, Any]:
+            if count == len(numbers):
+                return first | {"last": rows[-1][0]} if rows else first
+            return first | {"last": rows[numbers[count - 1]][0]} if count else first
+
+        return SourcePage(values, tuple(bad), position_after)
+
+
+class _Query:
+    """What is asked of a table that is polled."""
+
+    def __init__(
+        self, connection: Any, table: SourceTable, columns: Columns, key: tuple[str, str]
+    ) -> None:
+        self._connection, self._table, self._columns = connection, table.table.name, columns
+        self._key, self._type = quoted(key[0]), key[1]
+
+    def last(self) -> str | None:
+        """The largest value of all rows."""
+        query = f"SELECT max({self._key})::text FROM ONLY {self._table}"  # noqa: S608
+        found: str | None = self._connection.execute(query).fetchone()[0]
+        return found
+
+    def behind(self, last: str | None, most: int) -> list[tuple[str, ...]]:
+        """The next rows, each with its key before it, up to one that was written while a
+        transaction was open that may yet bring rows before it."""
+        behind = "" if last is None else f"WHERE {self._key} > %s::{self._type}"
+        query = (
+            f"COPY (WITH s AS (SELECT pg_snapshot_xmin(x)::text::bigint AS low, "  # noqa: S608
+            f"pg_snapshot_xmax(x)::text::bigint AS high FROM pg_current_snapshot() x) "
+            f"SELECT mod(t.xmin::text::bigint - mod(s.low, 4294967296) + 4294967296, 4294967296) "
+            f"< s.high - s.low, {self._key}, {self._columns.listed} FROM ONLY {self._table} t, s "
+            f"{behind} ORDER BY {self._key} LIMIT {int(most)}) TO STDOUT"
+        )
+        rows: list[tuple[str, ...]] = []
+        given = () if last is None else (last,)
+        with self._connection.cursor() as cursor, cursor.copy(query, given) as copy:
+            for is_open, *row in copy.rows():
+                if is_open == "t":
+                    break
+                rows.append(tuple(row))
+        return rows

@@ -1,0 +1,201 @@
+"""A slot of PostgreSQL's: has a server keep its log for us until we say what we have of it.
+
+The log is read by SQL, peeked at, and passed only behind what is in a commit of ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+from millpond.connectors.pgoutput import Message, decoded, lsn_of, lsn_text
+from millpond.connectors.postgres_tables import Fault, Table, found_table, quoted
+
+
+@dataclass(frozen=True)
+class SourceTable:
+    """A table as it is read: its number, its key, and what SQL calls it."""
+
+    oid: int
+    table: Table
+    key: tuple[tuple[str, str], ...]
+    """The columns of the primary key and their types."""
+
+    @staticmethod
+    def found(connection: Any, name: str, fault: Fault) -> SourceTable:
+        """A table by the name that a statement has for it."""
+        table = found_table(connection, name, fault)
+        if table is None:
+            raise fault("it is not there")
+        oid, kind = connection.execute(
+            "SELECT oid::bigint, relkind::text FROM pg_class WHERE oid = %s::regclass",
+            (table.name,),
+        ).fetchone()
+        if kind == "p":
+            raise fault("it has partitions, of which each is a table; read those")
+        key = connection.execute(
+            "SELECT attname::text, format_type(atttypid, atttypmod) FROM pg_index "
+            "JOIN pg_attribute ON attrelid = indrelid AND attnum = ANY(indkey) "
+            "WHERE indrelid = %s AND indisprimary ORDER BY array_position(indkey::int2[], attnum)",
+            (oid,),
+        ).fetchall()
+        return SourceTable(oid, table, tuple(tuple(each) for each in key))
+
+
+@dataclass(frozen=True)
+class Look:
+    """A server at a moment."""
+
+    now_microseconds: int
+    lsn: int
+    """All that is committed is before it."""
+    identity: str | None
+    """What the table has the log keep of old rows; None: the table is gone."""
+    types: tuple[str, ...]
+    is_published: bool
+
+
+class Slot:
+    """A slot and the publication of the table that it follows."""
+
+    def __init__(
+        self,
+        connection: Any,
+        errors: Any,
+        name: str,
+        table: SourceTable,
+        publication: str,
+        fault: Fault,
+    ) -> None:
+        self._connection, self._errors, self._name = connection, errors, name
+        self._table, self._publication, self._fault = table, publication, fault
+        self._confirmed = 0
+
+    # -- making and dropping ---------------------------------------------------------------
+
+    def publish(self) -> None:
+        """Has changes of the table be in the log's messages, unless they are."""
+        if self._is_published():
+            return
+        name, table = quoted(self._publication), self._table.table.name
+        statement = f"CREATE PUBLICATION {name} FOR TABLE ONLY {table}"
+        try:
+            self._connection.execute(statement)
+        except (self._errors.DuplicateObject, self._errors.UniqueViolation):
+            if not self._is_published():
+                raise self._fault(
+                    f"publication {self._publication} is there and has not all changes of the "
+                    "table; DROP PUBLICATION it, or name another by publication = '…'"
+                ) from None
+        except self._errors.InsufficientPrivilege as error:
+            said = str(error).splitlines()[0]
+            raise self._fault(f"{said}; have somebody who may do it: {statement}") from None
+
+    def _is_published(self) -> bool:
+        found = self._connection.execute(_PUBLISHED, self._published).fetchone()
+        return bool(found[0])
+
+    @property
+    def _published(self) -> tuple[int, str]:
+        return self._table.oid, self._publication
+
+    def make(self, is_temporary: bool) -> None:
+        """Makes the slot, unless it is there."""
+        if self.state() is None:
+            self._connection.execute(
+                "SELECT pg_create_logical_replication_slot(%s, 'pgoutput', %s)",
+                (self._name, is_temporary),
+            )
+
+    def horizon(self) -> int:
+        """The transaction that would begin next."""
+        return int(self._one("SELECT pg_snapshot_xmax(pg_current_snapshot())::text"))
+
+    def oldest(self) -> int:
+        """The oldest transaction that is open."""
+        return int(self._one("SELECT pg_snapshot_xmin(pg_current_snapshot())::text"))
+
+    def _one(self, query: str) -> Any:
+        return self._connection.execute(query).fetchone()[0]
+
+    def state(self) -> tuple[int, str] | None:
+        """How far the slot is, and whether the log is there that it needs; None: no slot."""
+        found = self._connection.execute(
+            "SELECT confirmed_flush_lsn::text, wal_status FROM pg_replication_slots "
+            "WHERE slot_name = %s AND database = current_database()",
+            (self._name,),
+        ).fetchone()
+        return None if found is None else (lsn_of(found[0] or "0/0"), found[1] or "")
+
+    def check(self, lsn: int) -> None:
+        """Refuses a slot that has not all behind a place (0: it was not passed yet)."""
+        found = self.state()
+        why = ""
+        if found is None:
+            why = "is not there any more"
+        elif found[1] == "lost":
+            why = "has lost its log (see max_slot_wal_keep_size)"
+        elif lsn and found[0] > lsn:
+            why = "has passed what was not read"
+        if found is None or why:
+            raise self._fault(
+                f"replication slot {self._name} {why}: changes are lost; DROP it here and declare "
+                "it again, which reads the table anew"
+            )
+        self._confirmed = found[0]
+
+    # -- reading ---------------------------------------------------------------------------
+
+    def look(self, columns: tuple[str, ...]) -> Look:
+        """What time it is at the server, how far its log is, and whether the table is the same."""
+        now, lsn, identity, types = self._connection.execute(
+            "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, "
+            "pg_current_wal_flush_lsn()::text, "
+            "(SELECT relreplident::text FROM pg_class WHERE oid = %s), "
+            "(SELECT array_agg(attname || ' ' || atttypid) FROM pg_attribute "
+            "WHERE attrelid = %s AND attname = ANY(%s) AND NOT attisdropped)",
+            (self._table.oid, self._table.oid, list(columns)),
+        ).fetchone()
+        found = tuple(sorted(types or ()))
+        return Look(now, lsn_of(lsn), identity, found, self._is_published())
+
+    def messages(self, until_lsn: int, most: int) -> Generator[Message | None]:
+        """What transactions did, whole ones, up to a place or some more than ``most`` messages."""
+        query = (
+            "SELECT data FROM pg_logical_slot_peek_binary_changes(%s, %s::pg_lsn, %s::int, "
+            "'proto_version', '1', 'publication_names', %s)"
+        )
+        given = self._name, lsn_text(until_lsn), most, quoted(self._publication)
+        with (
+            self._connection.cursor(binary=True) as cursor,
+            closing(cursor.stream(query, given)) as found,
+        ):
+            for (data,) in found:
+                yield decoded(bytes(data))
+
+    def pass_to(self, lsn: int) -> None:
+        """The server need not keep what was committed before a place."""
+        if lsn > self._confirmed:
+            self._connection.execute(
+                "SELECT pg_replication_slot_advance(%s, %s::pg_lsn)", (self._name, lsn_text(lsn))
+            )
+            self._confirmed = lsn
+
+
+def drop_slot(connection: Any, name: str) -> None:
+    """Has a server keep nothing for a slot, once nobody reads it."""
+    connection.execute(
+        "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = %s",
+        (name,),
+    )
+
+
+_PUBLISHED = (
+    "SELECT EXISTS (SELECT FROM pg_publication_rel r JOIN pg_publication p ON p.oid = prpubid "
+    "WHERE prrelid = %s AND pubname = %s AND pubinsert AND pubupdate AND pubdelete AND pubtruncate "
+    "AND to_jsonb(r)->>'prqual' IS NULL AND to_jsonb(r)->>'prattrs' IS NULL)"
+)
+"""Whether all changes of all rows and columns of a table are published; earlier servers know of no
+conditions."""

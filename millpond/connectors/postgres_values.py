@@ -1,0 +1,126 @@
+"""Rows of PostgreSQL's tables as they are read: texts as the server writes them, made values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from millpond.connectors.arrow import RowPosition, arrow_schema, conform
+from millpond.connectors.bad_rows import BadRow, salvaged
+from millpond.connectors.postgres_tables import Fault, Table, quoted
+from millpond.connectors.sources import Declaration
+from millpond.connectors.times import check_times
+from millpond.schema import Schema, Type
+
+Row = Sequence[str | None]
+
+GIVES = {
+    Type.BOOLEAN: ("boolean",),
+    Type.INT: ("smallint", "integer"),
+    Type.BIGINT: ("smallint", "integer", "bigint"),
+    Type.DOUBLE: ("double precision", "real", "numeric", "smallint", "integer"),
+    Type.DATE: ("date",),
+    Type.TIMESTAMP: ("timestamp with time zone", "timestamp without time zone"),
+}
+"""Which columns are read as which type; as STRING all are, as PostgreSQL writes them."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a table that a stream or relation has, in its order."""
+
+    schema: Schema
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+
+    @staticmethod
+    def of(schema: Schema, table: Table, fault: Fault) -> Columns:
+        """Finds them by name; those that are missing, or hold other values, are refused."""
+        names, types = [], []
+        for field in schema.fields:
+            column = table.column(field.name)
+            if column is None:
+                known = ", ".join(each.name for each in table.columns)
+                raise fault(f"no column {field.name}; columns there: {known}")
+            bare = column.type.partition("(")[0]
+            bare += column.type.rpartition(")")[2] if "(" in column.type else ""
+            if field.type is not Type.STRING and bare not in GIVES[field.type]:
+                fitting = [kind for kind, given in GIVES.items() if bare in given]
+                known = " or ".join([*map(str, fitting), "STRING"])
+                raise fault(
+                    f"column {column.name} is {column.type}, which is no {field.type}; declare it "
+                    f"as {known}"
+                )
+            names.append(column.name)
+            types.append(column.type)
+        return Columns(schema, tuple(names), tuple(types))
+
+    @property
+    def listed(self) -> str:
+        """The columns as SQL takes them."""
+        return ", ".join(map(quoted, self.names))
+
+    def table(self, rows: Sequence[Row], where: RowPosition) -> pa.Table:
+        """Rows of texts as values."""
+        texts = list(zip(*rows, strict=True)) if rows else [()] * len(self.schema)
+        arrays = [
+            pa.array([_BOOLEANS.get(text, text) for text in column], pa.string())
+            if field.type is Type.BOOLEAN
+            else pa.array(column, pa.string())
+            for column, field in zip(texts, self.schema.fields, strict=True)
+        ]
+        names = [field.name for field in self.schema.fields]
+        if not names:
+            return pa.table({"": pa.nulls(len(rows))}).select([])
+        return conform(pa.table(arrays, names=names), self.schema, where, read_text=True)
+
+    def shown(self, row: Row) -> bytes:
+        """A row as bad rows have it."""
+        return json.dumps(dict(zip(self.names, row, strict=True)), ensure_ascii=False).encode()
+
+
+_BOOLEANS: dict[str | None, str] = {"t": "true", "f": "false"}
+
+
+@dataclass(frozen=True)
+class TableRows:
+    """Makes values of rows, and puts aside those that are none where the stream says so."""
+
+    declaration: Declaration
+    columns: Columns
+
+    def read(
+        self, rows: Sequence[Row], place: Callable[[int], str]
+    ) -> tuple[pa.Table, list[BadRow], list[int]]:
+        """The values of rows, the bad ones, and of each good row its number."""
+        everything = range(len(rows))
+        if not self.declaration.skips_bad_rows:
+            return self._table(rows, everything, place), [], list(everything)
+        tables = [arrow_schema(self.declaration.schema).empty_table()]
+        bad, numbers, number = list[BadRow](), list[int](), 0
+        for found in salvaged(
+            everything,
+            lambda part: self._table(rows, part, place),
+            lambda at, error: BadRow(place(at), str(error), self.columns.shown(rows[at])),
+        ):
+            if isinstance(found, BadRow):
+                bad.append(BadRow(found.offset, found.reason, found.raw, len(numbers)))
+                number += 1
+            else:
+                tables.append(found)
+                numbers += range(number, number + found.num_rows)
+                number += found.num_rows
+        return pa.concat_tables(tables).combine_chunks(), bad, numbers
+
+    def _table(
+        self, rows: Sequence[Row], part: Sequence[int], place: Callable[[int], str]
+    ) -> pa.Table:
+        def where(row: int) -> str:
+            return place(part[row])
+
+        table = self.columns.table([rows[at] for at in part], where)
+        check_times(table, self.declaration, where)
+        return table

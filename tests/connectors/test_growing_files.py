@@ -1,0 +1,202 @@
+"""Files that grow, whatever becomes of them meanwhile: each whole line once."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from millpond.connectors.file_offsets import Offset, RotatedFile
+from millpond.connectors.growing_files import GrowingFiles
+from millpond.connectors.locations import Location
+from millpond.errors import InputError
+
+
+def lines_end(text: bytes) -> int:
+    return text.rfind(b"\n") + 1
+
+
+def one(path: Path) -> GrowingFiles:
+    files = GrowingFiles("S", RotatedFile("x", path), lines_end)
+    files.begin()
+    return files
+
+
+def all_of(folder: Path) -> GrowingFiles:
+    return GrowingFiles("S", Location("d", folder, (".csv",)), lines_end)
+
+
+def again(files: GrowingFiles) -> GrowingFiles:
+    """Another one that goes on where a commit says that this one is."""
+    other = GrowingFiles(files._owner, files._location, files._end_of_records)
+    said = [each.as_json() for each in files.offsets]
+    files.close()
+    other.go_on([Offset.of(each) for each in said])
+    return other
+
+
+def came(files: GrowingFiles) -> list[str]:
+    """The lines of a look."""
+    return [line for each in files.pieces() for line in each.block.content.decode().splitlines()]
+
+
+def add(path: Path, text: str) -> None:
+    with path.open("a", encoding="utf-8", newline="") as file:
+        file.write(text)
+
+
+def test_a_line_comes_when_it_is_whole(tmp_path) -> None:
+    path = tmp_path / "x.csv"
+    files = one(path)
+    assert came(files) == []
+    add(path, "one\ntw")
+    assert came(files) == ["one"]
+    assert came(files) == []
+    files = again(files)
+    assert came(files) == []
+    add(path, "o\nthree\n")
+    assert came(files) == ["two", "three"]
+
+
+@pytest.mark.parametrize("dies", [False, True])
+@pytest.mark.parametrize("names", [("x.csv.1", "x.csv.2"), ("x.csv-20260101", "x.csv-20260102")])
+def test_a_rotated_file_is_read_to_its_end_and_so_are_those_after_it(tmp_path, dies, names) -> None:
+    path, (first, second) = tmp_path / "x.csv", names
+    add(tmp_path / "x.csv.9", "old\n")
+    add(tmp_path / "x.csv.bak", "no log\n")
+    files = one(path)
+    add(path, "a1\n")
+    assert came(files) == ["a1"]
+    add(path, "a2\na3")
+    path.rename(tmp_path / first)
+    add(path, "b1\nb2")
+    files = again(files) if dies else files
+    assert came(files) == ["a2", "b1"]
+    add(tmp_path / first, " whole\n")  # whoever wrote it writes it still
+    assert came(files) == ["a3 whole"]
+    add(path, "\n")
+    path.rename(tmp_path / second)
+    add(path, "c1\nc2")
+    files = again(files) if dies else files
+    assert came(files) == ["b2", "c1"]
+    path.rename(tmp_path / "x.csv.3")
+    add(path, "d1\n")
+    path.rename(tmp_path / "x.csv.4")
+    add(path, "e1\n")
+    os.utime(tmp_path / "x.csv.4", ns=(2**61, 2**61))
+    files = again(files) if dies else files
+    assert came(files) == ["c2", "d1", "e1"]  # half a line that nobody goes on with is one
+    assert came(again(files)) == []
+
+
+def test_a_file_that_went_elsewhere_is_read_while_it_is_open(tmp_path) -> None:
+    path, elsewhere = tmp_path / "x.csv", tmp_path / "elsewhere"
+    add(path, "a1\n")
+    files = one(path)
+    assert came(files) == ["a1"]
+    add(path, "a2\n")
+    path.rename(elsewhere)
+    add(elsewhere, "a3\n")
+    add(path, "b1\n")
+    assert came(files) == ["a2", "a3", "b1"]
+    elsewhere.unlink()
+    assert came(again(files)) == []
+
+
+def test_what_may_be_lost_is_an_error(tmp_path) -> None:
+    path = tmp_path / "x.csv"
+    add(path, "a1\na2\n")
+    files = one(path)
+    assert came(files) == ["a1", "a2"]
+    files = again(files)
+    path.unlink()
+    add(path.with_name("y"), "")  # so that the inode is another one's
+    add(path, "b1\n")
+    with pytest.raises(InputError, match=r"S: .*x.csv.* read.* may be lost.*DROP S"):
+        came(files)
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_a_truncated_file_goes_on_in_its_copy_or_is_an_error(tmp_path, dies) -> None:
+    path, copy = tmp_path / "x.csv", tmp_path / "x.csv.1"
+    add(path, "a1\n")
+    files = one(path)
+    assert came(files) == ["a1"]
+    add(path, "a2\n")
+    copy.write_bytes(path.read_bytes()[:2])
+    assert came(files) == ["a2"]  # and nothing of the copy, which is not done yet
+    add(path, "a3\n")
+    copy.write_bytes(path.read_bytes())
+    os.truncate(path, 0)
+    add(path, "b1 is longer than what was there\n")
+    files = again(files) if dies else files
+    assert came(files) == ["a3", "b1 is longer than what was there"]
+    os.truncate(path, 0)
+    add(path, "c1\n")
+    files = again(files) if dies else files
+    with pytest.raises(InputError, match=r"33 bytes were read, and it was truncated .*renaming"):
+        came(files)
+
+
+def test_files_that_come_to_a_directory_are_read_once_by_their_names(tmp_path) -> None:
+    files = all_of(tmp_path)
+    assert came(files) == []
+    for name, text in (("b.csv", "b1\n"), ("a.csv", "a1\n"), (".c.csv", "no\n"), ("d.txt", "no\n")):
+        add(tmp_path / name, text)
+    assert came(files) == ["a1", "b1"]
+    add(tmp_path / "b.csv", "b2\nb3")
+    (tmp_path / "a.csv").rename(tmp_path / "c.csv")
+    add(tmp_path / "0.csv", "01\n")
+    files = again(files)
+    assert came(files) == ["b2", "01"]
+    (tmp_path / "c.csv").unlink()  # all of it was read
+    assert came(files) == []
+    (tmp_path / "b.csv").unlink()  # and of this one not
+    with pytest.raises(InputError, match=r"b.csv was read up to byte 6, and .* not there"):
+        came(files)
+
+
+def test_compressed_files_are_not_passed_over(tmp_path) -> None:
+    files = GrowingFiles("S", Location("d", tmp_path, (".csv", ".csv.gz")), lines_end)
+    (tmp_path / "a.csv.gz").write_bytes(b"")
+    with pytest.raises(InputError, match=r"a.csv.gz is compressed"):
+        came(files)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_any_writes_rotations_and_restarts_lose_nothing(tmp_path, seed) -> None:
+    rng, path, written, read = random.Random(seed), tmp_path / "x.csv", [], []
+    files, rest = one(path), ""
+    for step in range(60):
+        match rng.randrange(8):
+            case 0 | 1 | 2 | 3:
+                lines = [f"{step}-{n}-{'x' * rng.randrange(300)}" for n in range(rng.randrange(8))]
+                written += lines
+                text = rest + "".join(f"{line}\n" for line in lines)
+                cut = rng.randrange(len(text) + 1)
+                add(path, text[:cut])
+                rest = text[cut:]
+            case 4 if path.exists() and not rest:
+                for number in range(4, 0, -1):
+                    if (tmp_path / f"x.csv.{number}").exists():
+                        (tmp_path / f"x.csv.{number}").rename(tmp_path / f"x.csv.{number + 1}")
+                path.rename(tmp_path / "x.csv.1")
+                if rng.random() < 0.8:
+                    add(path, "")
+            case 5 if path.exists() and not rest:  # copied and truncated
+                for number in range(4, 0, -1):
+                    if (tmp_path / f"x.csv.{number}").exists():
+                        (tmp_path / f"x.csv.{number}").rename(tmp_path / f"x.csv.{number + 1}")
+                (tmp_path / "x.csv.1").write_bytes(path.read_bytes())
+                read += came(files)
+                os.truncate(path, 0)
+                read += came(files)
+            case 6:
+                files = again(files)
+            case _:
+                read += came(files)
+    add(path, rest)
+    read += came(again(files))
+    assert sorted(read) == sorted(written)
