@@ -161,6 +161,18 @@ _NULL_LINE = re.compile(rb"^[ \t\r]*null", re.MULTILINE)
 """Arrow reads it as an object without keys, and as the first line it ends the process."""
 
 
+def one_line(value: bytes, row: int, where: RowPosition) -> bytes:
+    """A JSON text in one line."""
+    if not value.strip():
+        raise InputError(f"{where(row)}: an empty value is no JSON")
+    if b"\n" in value and any(b"\n" in text for text in _JSON_STRING.findall(value)):
+        raise InputError(f"{where(row)}: no JSON: a string goes over the end of a line")
+    return value.replace(b"\n", b" ")
+
+
+_JSON_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+
+
 def _numbered_lines(block: Block) -> Iterator[tuple[int, bytes]]:
     """The lines with something on them, and their numbers in the file."""
     for number, line in enumerate(block.content.split(b"\n"), start=block.lines_before + 1):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,7 +13,7 @@ from millpond.connectors.arrow import ARROW_TYPES, RowPosition, arrow_schema, co
 from millpond.connectors.bad_rows import BadRow, salvaged
 from millpond.connectors.encoding import not_utf8
 from millpond.connectors.files import Block
-from millpond.connectors.json_lines import JsonLines
+from millpond.connectors.json_lines import JsonLines, one_line
 from millpond.connectors.sources import Declaration, SourcePage
 from millpond.connectors.times import check_times
 from millpond.errors import InputError
@@ -144,21 +143,10 @@ class Reader:
         if not len(schema):
             return pa.table({"": pa.nulls(len(values))})
         lines = [
-            b"{}" if value is None else _line(value, row, where) for row, value in enumerate(values)
+            b"{}" if value is None else one_line(value, row, where)
+            for row, value in enumerate(values)
         ]
         return JsonLines(schema).table(Block(self.topic, b"\n".join(lines), 0), where)
-
-
-def _line(value: bytes, row: int, where: RowPosition) -> bytes:
-    """A JSON text in one line."""
-    if not value.strip():
-        raise InputError(f"{where(row)}: an empty value is no JSON")
-    if b"\n" in value and any(b"\n" in text for text in _JSON_STRING.findall(value)):
-        raise InputError(f"{where(row)}: no JSON: a string goes over the end of a line")
-    return value.replace(b"\n", b" ")
-
-
-_JSON_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 
 def _metadata(field: Field, messages: list[Any], where: RowPosition) -> pa.Array:

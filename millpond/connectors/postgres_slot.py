@@ -21,7 +21,7 @@ class SourceTable:
     oid: int
     table: Table
     key: tuple[tuple[str, str], ...]
-    """The columns of the primary key and their types."""
+    """The columns of the primary key, and their types with how they are compared."""
 
     @staticmethod
     def found(connection: Any, name: str, fault: Fault) -> SourceTable:
@@ -36,7 +36,10 @@ class SourceTable:
         if kind == "p":
             raise fault("it has partitions, of which each is a table; read those")
         key = connection.execute(
-            "SELECT attname::text, format_type(atttypid, atttypmod) FROM pg_index "
+            "SELECT attname::text, format_type(atttypid, atttypmod) || coalesce((SELECT "
+            "' COLLATE ' || quote_ident(nspname) || '.' || quote_ident(collname) "
+            "FROM pg_collation c JOIN pg_namespace n ON n.oid = collnamespace "
+            "WHERE c.oid = attcollation), '') FROM pg_index "
             "JOIN pg_attribute ON attrelid = indrelid AND attnum = ANY(indkey) "
             "WHERE indrelid = %s AND indisprimary ORDER BY array_position(indkey::int2[], attnum)",
             (oid,),

@@ -37,6 +37,9 @@ PROMISE_SECONDS = 0.5
 PASS_SECONDS = 10.0
 """So often it is noted how far the log was read while it says nothing of a stream's table."""
 
+DROP_TRIES = 100
+"""So often it is tried to drop a slot that somebody reads."""
+
 PREREQUISITE = "55000"
 """What a server says that cannot do what is asked as it is set up."""
 
@@ -64,6 +67,7 @@ class PostgresSource:
         self._done = 0
         self._committed = 0
         """What comes before this place in the log is in a commit."""
+        self._position: dict[str, Any] | None = None
         self._slot_name = ""
         self._open: Generator[SourcePage] = self._nothing()
 
@@ -94,8 +98,9 @@ class PostgresSource:
 
     def committed(self, position: dict[str, Any]) -> None:
         """The server need not keep what comes before a position."""
-        place = Place.of(position)
-        self._committed, self._slot_name = place.lsn, place.slot
+        if position is not self._position:  # it is said after each commit, whoever's
+            place, self._position = Place.of(position), position
+            self._committed, self._slot_name = place.lsn, place.slot
 
     def forget(self) -> None:
         """Drops the slot, so that the server keeps nothing for it; nobody waits for that."""
@@ -107,6 +112,11 @@ class PostgresSource:
         server, name = self._origin.server, self._slot_name
         try:
             with server.connected() as connection:
+                for _ in range(DROP_TRIES):
+                    with suppress(server.psycopg.errors.ObjectInUse):  # it is read at the moment
+                        drop_slot(connection, name)
+                        return
+                    time.sleep(LOOK_SECONDS)
                 drop_slot(connection, name)
         except server.psycopg.Error as error:
             logger.warning(

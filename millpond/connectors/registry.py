@@ -23,6 +23,7 @@ GROUP = "millpond.connectors"
 BUILT_IN = {
     "burst": "millpond.connectors.burst",
     "csv": "millpond.connectors.csv_files",
+    "http": "millpond.connectors.http",
     "json": "millpond.connectors.json_lines",
     "kafka": "millpond.connectors.kafka",
     "parquet": "millpond.connectors.parquet_files",
@@ -30,6 +31,7 @@ BUILT_IN = {
     "push": "millpond.connectors.push",
     "rate": "millpond.connectors.rate",
     "stdin": "millpond.connectors.stdin",
+    "webhook": "millpond.connectors.webhook",
 }
 
 

@@ -49,9 +49,9 @@ def live(dsn: str, table: str, copy: str, came: str, store: Path, rng: random.Ra
         engine.execute(f"CREATE RELATION R (k BIGINT PRIMARY KEY, v STRING) FROM {relation}")
         engine.execute(f"CREATE STREAM S (id BIGINT) FROM postgres('{dsn}', table = '{table}_log')")
         into = f"INTO postgres('{dsn}', table = '{copy}', key = 'k')"
-        engine.execute(f"CREATE QUERY r AS SELECT k, v FROM R {into}")
+        engine.execute(f"CREATE QUERY copied AS SELECT k, v FROM R {into}")
         into = f"INTO postgres('{dsn}', table = '{came}')"
-        engine.execute(f"CREATE QUERY s AS SELECT id FROM S {into}")
+        engine.execute(f"CREATE QUERY added AS SELECT id FROM S {into}")
         engine.start()
         for _ in range(40):
             change(connection, table, rng)

@@ -10,14 +10,16 @@ def test_the_built_in_connectors_are_there() -> None:
     assert registry.names("source") == [
         "burst",
         "csv",
+        "http",
         "json",
         "kafka",
         "parquet",
+        "postgres",
         "push",
         "rate",
         "stdin",
     ]
-    assert registry.names("sink") == ["csv", "json", "kafka", "parquet", "postgres"]
+    assert registry.names("sink") == ["csv", "json", "kafka", "parquet", "postgres", "webhook"]
 
 
 def test_push_delivers_nothing_and_has_no_end() -> None:
