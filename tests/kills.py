@@ -159,20 +159,20 @@ class Trial:
         for process in self._processes:
             self._end(process)
 
-    def moment(self, kills):
+    def moment(self, name, kills):
         """When to kill next of so often: after the log has grown by some bytes, or at the start."""
         if self._rng.random() < 0.15:
             seconds = self._rng.uniform(0.5, 5)
             return lambda passed, _: passed > seconds
-        left = max(0.7 * self.log_bytes - self._log("killed"), 0.1 * self.log_bytes)
+        left = max(0.7 * self.log_bytes - self._log(name), 0.1 * self.log_bytes)
         bytes_ = self._rng.uniform(1, 2 * left / kills)
         return lambda _, grown: grown >= bytes_
 
     # -- what the sinks hold ---------------------------------------------------------------
 
-    def outcome(self, kills):
-        """Compares the killed run with the undisturbed one."""
-        whole, killed = self._directory / "whole", self._directory / "killed"
+    def outcome(self, name, kills):
+        """Compares a killed run with the undisturbed one."""
+        whole, killed = self._directory / "whole", self._directory / name
         differing = [
             file.name for file in sorted(whole.iterdir()) if not _same(file, killed / file.name)
         ]
@@ -181,7 +181,7 @@ class Trial:
             found = Counter(int(row["id"]) for row in _rows(killed / f"{query}.csv"))
             lost += sum((Counter(expected) - found).values())
             twice += sum((found - Counter(expected)).values())
-        validate(self._directory / "killed.store")
+        validate(self._directory / f"{name}.store")
         return Outcome(kills, lost, twice, tuple(differing))
 
 
@@ -205,16 +205,29 @@ def _parquet_rows(directory):
 
 
 def trial(directory, seed, kills, options=()):
-    """Runs a script undisturbed, then killed about so often, and compares."""
-    attempt, done = Trial(directory, seed, options), 0
+    """Runs a script undisturbed, then killed so often, and compares.
+
+    A run that was quicker than who is to kill it is compared as well, and another one begun.
+    """
+    attempt, outcomes = Trial(directory, seed, options), []
     try:
         attempt.run("whole")
-        while done < kills and attempt.run_and_kill("killed", attempt.moment(kills - done)):
-            done += 1
-        attempt.run("killed")
-        return attempt.outcome(done)
+        while (left := kills - sum(each.kills for each in outcomes)) > 0:
+            outcomes.append(_killed(attempt, f"killed{len(outcomes)}", left))
     finally:
         attempt.close()
+    differing = tuple(name for each in outcomes for name in each.differing)
+    lost, twice = (sum(getattr(each, what) for each in outcomes) for what in ("lost", "twice"))
+    return Outcome(kills, lost, twice, differing)
+
+
+def _killed(attempt, name, kills):
+    """What becomes of one run that is killed so often, unless it ends before."""
+    done = 0
+    while done < kills and attempt.run_and_kill(name, attempt.moment(name, kills - done)):
+        done += 1
+    attempt.run(name)
+    return attempt.outcome(name, done)
 
 
 def main(given=None):

@@ -1076,7 +1076,7 @@ class Database:
             return made
 
         rows = Compiler(self, scope, None)
-        return Matched(stream, clause, compiler_of, rows, self.spend)
+        return Matched(stream, clause, compiler_of, rows, self.skip, self.spend)
 
 
 def counts_ticks(plan):

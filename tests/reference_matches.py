@@ -184,20 +184,35 @@ def without_qualifiers(expression):
     return tuple(map(without_qualifiers, expression))
 
 
+def is_of_own_row(expression, variable):
+    """Whether a condition names columns of its own row alone."""
+    if not isinstance(expression, (tuple, list)):
+        return True
+    if list(expression[:1]) == ["column"]:
+        return expression[1] is None or expression[1].upper() == variable
+    if list(expression[:2]) == ["call", "prev"] or list(expression[:1]) in (
+        ["aggregate"],
+        ["in_order"],
+    ):
+        return False
+    return all(is_of_own_row(part, variable) for part in expression)
+
+
 class Matched:
     """The stream of the matches in each partition of a stream."""
 
     is_stream = True
     ends = ()
 
-    def __init__(self, stream, clause, compiler_of, row_compiler, spend):
+    def __init__(self, stream, clause, compiler_of, row_compiler, skip, spend):
         """``compiler_of``: the compiler of a variable's condition, of measures for None."""
-        self.stream, self.clause, self.spend = stream, clause, spend
+        self.stream, self.clause, self.skip, self.spend = stream, clause, skip, spend
         keys = [(c, c[2]) for c in clause.partition]
         self.columns = [("", name) for _, name in [*keys, *clause.measures]]
         self.partition = [row_compiler.on_row(without_qualifiers(c)) for c in clause.partition]
         conditions = clause.define.items()
         self.conditions = {v: compiler_of(v).compile(c) for v, c in conditions}
+        self.own = [v for v, condition in conditions if is_of_own_row(condition, v)]
         self.measures = [compiler_of(None).compile(e) for e, _ in clause.measures]
         self.ordered = None
 
@@ -214,16 +229,24 @@ class Matched:
         for key, part in parts.items():
             times, rows = [ts for ts, _ in part], [row for _, row in part]
             self.spend(len(rows) ** 2)
+            for variable in self.own:  # asked of every row, so that they fail on any
+                for index in range(len(rows)):
+                    self.holds(variable, Trial(rows, ((index, variable),)))
 
             def stands(variable, path, index, rows=rows):
                 self.spend(1)
-                condition = self.conditions.get(variable, lambda e: True)
-                return condition(Trial(rows, (*path, (index, variable)))) is True
+                return self.holds(variable, Trial(rows, (*path, (index, variable))))
 
             clause = self.clause
             told = matches(clause.pattern, times, stands, clause.within, clause.skip)
             for when, path in told:
                 yield when, (*key, *(measure(Trial(rows, path)) for measure in self.measures))
+
+    def holds(self, variable, trial):
+        """Whether a row stands for a variable; where failures stop nothing, it does not if it
+        fails."""
+        condition = self.conditions.get(variable, lambda e: True)
+        return (sql.attempt(condition, trial) if self.skip else condition(trial)) is True
 
     def instants(self):
         return self.stream.instants() | {ts for ts, _ in self.elements()}

@@ -138,6 +138,8 @@ def _least(each: list[dict[str, int]]) -> dict[str, int]:
     return {name: min(one[name] for one in each if name in one) for name in names}
 
 
+DEFINE = "DEFINE"
+"""The clause in which conditions of variables stand."""
 SLOTS = ("first", "last", "count", "sum", "avg", "min", "max")
 
 

@@ -129,11 +129,12 @@ class Destination:
 
     def write_file(self, table: pa.Table, name: str, key: str) -> Answer:
         """Writes a file of rows; its sum under a key, if it is to be noted."""
-        with writing(self.path(name)):
+        path = self.path(name)
+        with writing(path):
             if not self.is_durable:
-                write_rows(table, self.path(name))
+                write_rows(table, path)
                 return {}
-            return {key: write_summed(table, self.path(name))}
+            return {key: write_summed(table, path)}
 
 
 class Shaping(Protocol):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -51,10 +52,26 @@ class Register:
         raise NotImplementedError
 
 
-def plain(column: pa.ChunkedArray) -> list[Any]:
+def plain(column: pa.ChunkedArray | pa.Array) -> list[Any]:
     """The values of a column as Python's, times as numbers."""
-    values: list[Any] = column.cast(plain_type(column.type)).to_pylist()
-    return values
+    values = column.cast(plain_type(column.type))
+    is_text = pa.types.is_string(values.type)
+    found: list[Any] = values.to_pylist() if is_text or values.null_count else _listed(values)
+    return found
+
+
+def _listed(values: pa.ChunkedArray | pa.Array) -> list[Any]:
+    """The same of a column of numbers or truth values without NULLs, which is quicker."""
+    found: list[Any] = np.asarray(values).tolist()
+    return found
+
+
+def plain_lists(column: pa.ChunkedArray) -> list[list[Any]]:
+    """The values of a column of lists."""
+    lists = column.combine_chunks()
+    values = plain(lists.flatten())
+    lengths = np.asarray(lists.value_lengths(), dtype=np.int64)
+    return [values[first:last] for first, last in pairwise([0, *np.cumsum(lengths).tolist()])]
 
 
 def plain_type(type_: pa.DataType) -> pa.DataType:
@@ -244,15 +261,16 @@ class Registers:
 
     def __init__(self, slots: Sequence[Slot], skip: tuple[bool, str | None]) -> None:
         self.all: list[Register] = []
+        self.empty: Cells = ()
+        """The cells before any row."""
         for slot in slots:
-            self.all.append(register_of(slot, len(self.empty)))
-        self.all.append(position_register(*skip, len(self.empty)))
+            self._add(register_of(slot, len(self.empty)))
+        self._add(position_register(*skip, len(self.empty)))
         self._of: dict[str, list[Register]] = {}
 
-    @property
-    def empty(self) -> Cells:
-        """The cells before any row."""
-        return tuple(cell for register in self.all for cell in register.empty)
+    def _add(self, register: Register) -> None:
+        self.all.append(register)
+        self.empty += register.empty
 
     @property
     def types(self) -> list[pa.DataType]:

@@ -21,7 +21,7 @@ from millpond.kernels.begun_matches import Asked, Begun, Partition, Playing, Rul
 from millpond.kernels.columns import flat, integers
 from millpond.kernels.groups import Bools, Ints, encode, first_rows
 from millpond.kernels.kernel import Keyed
-from millpond.kernels.registers import Registers
+from millpond.kernels.registers import Registers, plain_lists
 from millpond.kernels.row_automaton import automaton_of
 from millpond.kernels.row_lines import Line, is_own, slots_in
 
@@ -169,11 +169,12 @@ class RowPatternKernel(Keyed):
             line.times,
         )
         found = [Partition(rules) for _ in range(groups)]
-        names = ["_next", "_place", "_time", "_ways", "_state"]
+        names = ["_place", "_time", "_ways", "_state"]
         names += [f"x{i}" for i in range(len(registers.types))]
-        columns = [state[name].to_pylist() for name in names]
-        for code, *values in zip(codes.tolist(), *columns, strict=True):
-            found[code].next_place, found[code].begun = values[0], list(_begun(*values[1:]))
+        columns = [plain_lists(state[name]) for name in names]
+        places = integers(state["_next"]).tolist()
+        for code, place, *values in zip(codes.tolist(), places, *columns, strict=True):
+            found[code].next_place, found[code].begun = place, list(_begun(*values))
         return found
 
     def _compared(self, registers: Registers) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ filter that keeps the rows on which all its expressions have values. See docs/se
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, repeat
 from typing import NamedTuple
 
 from millpond.cql.algebra import (
@@ -33,7 +33,7 @@ from millpond.cql.expressions import (
     walk,
 )
 from millpond.cql.node import Node, inputs_first
-from millpond.cql.row_patterns import MatchRecognize
+from millpond.cql.row_patterns import DEFINE, MatchRecognize
 from millpond.cql.written import Written
 from millpond.errors import MillpondError
 from millpond.planning.attempts import (
@@ -161,7 +161,7 @@ class _Guard:
             case UntilWindow():
                 self._note("UNTIL", below.input, (below.until,), [below.written])
                 return replace(below, until=value(below.until))
-            case MatchRecognize():  # what speaks of its own row alone is in the input already
+            case MatchRecognize():  # conditions that fail are not true, here and in its input
                 definitions = [replace(d, condition=truth(d.condition)) for d in below.definitions]
                 return replace(below, definitions=tuple(definitions))
             case Join() if below.condition is not None:
@@ -194,6 +194,11 @@ class _Guard:
 
     def _project(self, node: Project) -> Node:
         expressions = tuple(map(self._sealed, node.expressions))
+        written = chain(node.written, repeat(None))
+        expressions = tuple(
+            truth(e) if w is not None and w.clause == DEFINE else e
+            for e, w in zip(expressions, written, strict=False)
+        )
         if not self._note("SELECT", node.input, expressions, node.written):
             return replace(node, expressions=expressions)
         new = replace(node, expressions=tuple(map(value, expressions)))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from millpond.execution.work import NOTHING, Destination
+from tests.patience import PATIENCE_SECONDS
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Doing:
             open(self.path, "w").close()  # noqa: PTH123
             os._exit(1)
         if self.action == "sleep":
-            time.sleep(60)
+            time.sleep(PATIENCE_SECONDS)
         if self.action == "raise":
             raise ZeroDivisionError("by nought")
         return {"pid": os.getpid()}, NOTHING

@@ -54,8 +54,14 @@ def test_rows_that_cost_up_to_three_times_as_much_are_never_overdue():
 
 def test_the_dearest_rows_count_and_a_slow_machine_is_learnt():
     known = durations((1_000, 10.0), (1_000, 0.01))
-    assert known.expected(OP, 1_000) == 10.0
+    assert known.deadline(OP, 1_000) == DEADLINE_FACTOR * 10.0
     known.record(OP, 1_000, 100.0)
+    assert known.deadline(OP, 1_000) == DEADLINE_FACTOR * 100.0
+
+
+def test_one_slow_task_is_not_usual_for_long():
+    known = durations((1_000, 100.0), *[(1_000, 1.0)] * 60)
+    assert 1.0 < known.usual(OP, 1_000) < 1.5
     assert known.deadline(OP, 1_000) == DEADLINE_FACTOR * 100.0
 
 
@@ -63,5 +69,5 @@ def test_operators_that_are_gone_are_forgotten():
     known = Durations()
     for number in range(MOST_OPERATORS + 10):
         known.record(("store", f"op{number}"), 1, 1.0)
-    assert known.expected(("store", "op0"), 1) == 0
-    assert known.expected(("store", f"op{MOST_OPERATORS + 9}"), 1) > 0
+    assert known.usual(("store", "op0"), 1) == 0
+    assert known.usual(("store", f"op{MOST_OPERATORS + 9}"), 1) > 0

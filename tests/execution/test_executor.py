@@ -80,7 +80,7 @@ def test_members_of_a_unit_ride_in_one_job(in_process):
 
 
 def test_what_reads_the_output_of_a_single_task_is_divided_if_it_is_much(in_process, monkeypatch):
-    queries = {"left": "SELECT DSTREAM k, v FROM S [ROWS 3]"}
+    queries = {"gone": "SELECT DSTREAM k, v FROM S [ROWS 3]"}
     few, _ = answers(0, queries=queries, tasks=3)
     assert WORKS["Ride"] > 0
     WORKS.clear()

@@ -13,6 +13,7 @@ import threading
 import time
 from dataclasses import replace
 
+import psutil
 import pyarrow as pa
 import pytest
 
@@ -26,7 +27,7 @@ from tests.execution.doing import Doing, Unreadable
 from tests.execution.nursery import begin
 from tests.execution.test_executor import QUERIES, answers
 from tests.execution.with_residents import crew, executor
-from tests.patience import wait_until
+from tests.patience import PATIENCE_SECONDS, wait_until
 
 EXPECTED = {}
 
@@ -72,7 +73,7 @@ def test_residents_that_are_killed_lose_nothing(monkeypatch, tmp_path):
 
 
 def test_one_that_hangs_is_ended_and_its_task_done_by_another(monkeypatch):
-    monkeypatch.setattr(pool, "SILENCE_SECONDS", 2.0)
+    monkeypatch.setattr(pool, "SILENCE_SECONDS", 10.0)  # on a busy machine all are silent for two
     with crew(2) as there:
         stopped = []
 
@@ -89,13 +90,7 @@ def test_one_that_hangs_is_ended_and_its_task_done_by_another(monkeypatch):
 
 
 def has_ended(pid):
-    for _ in range(200):
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return True
-        time.sleep(0.1)
-    return False
+    return wait_until(lambda: not psutil.pid_exists(pid))
 
 
 # -- single tasks ----------------------------------------------------------------------------
@@ -119,7 +114,7 @@ def test_one_that_has_nothing_to_do_is_let_go():
     idle = threading.Event()
     there = Residents("127.0.0.1", idle_seconds=0.1, let_go=lambda resident: idle.set())
     process = begin(there.invite())
-    assert idle.wait(60)
+    assert idle.wait(PATIENCE_SECONDS)
     there.close()
     process.wait()
 
@@ -150,12 +145,22 @@ def test_a_task_beyond_its_deadline_is_ended(monkeypatch):
         do(there, "sleep")
 
 
+def cancel_once(is_so, residents):
+    """Cancels the steps of an engine as soon as something is so."""
+    threading.Thread(target=lambda: wait_until(is_so) and residents.cancel("engine-1")).start()
+
+
 def test_a_task_that_is_cancelled_is_waited_for_no_longer_and_ended(monkeypatch):
     monkeypatch.setattr(pool, "FOR_NOBODY_SECONDS", 0.1)
     with crew(1) as there:
         [before] = do(there)
-        timer = threading.Timer(0.2, lambda: there.residents.cancel("engine-1"))
-        timer.start()
+        [resident] = there.residents.there
+
+        def is_begun():
+            doing = resident.doing
+            return doing is not None and doing.job.asker.tag == "engine-1-step-3"
+
+        cancel_once(is_begun, there.residents)
         with pytest.raises(pool.CancelledStepError):
             there.residents.answers(Doing("sleep"), None, 1, Asker(tag="engine-1-step-3"))
         [after] = do(there)
@@ -163,8 +168,7 @@ def test_a_task_that_is_cancelled_is_waited_for_no_longer_and_ended(monkeypatch)
 
 
 def test_a_step_that_waits_for_a_resident_can_be_cancelled(residents):
-    timer = threading.Timer(0.2, lambda: residents.cancel("engine-1"))
-    timer.start()
+    cancel_once(lambda: residents._waiting, residents)
     with pytest.raises(pool.CancelledStepError):
         residents.answers(Doing(""), None, 1, Asker(tag="engine-1"))
     assert residents.is_awaited
@@ -293,7 +297,7 @@ def test_closing_an_encrypted_connection_wakes_who_sends():
     wait_until(sender.is_alive)
     time.sleep(0.1)  # until what the other side takes is full, or before: both must end
     connection.close()
-    assert ended.wait(30)
+    assert ended.wait(PATIENCE_SECONDS)
     there.close()
 
 

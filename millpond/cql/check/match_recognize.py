@@ -35,7 +35,7 @@ from millpond.cql.expressions import (
     with_children,
 )
 from millpond.cql.node import Node, canonical
-from millpond.cql.row_patterns import Definition, MatchRecognize, Slot
+from millpond.cql.row_patterns import DEFINE, Definition, MatchRecognize, Slot
 from millpond.cql.text.match_recognize import MatchRecognizeText
 from millpond.cql.text.places import StatementError, StatementText
 from millpond.cql.written import Written
@@ -99,6 +99,8 @@ class _Matching:
     inputs: list[Expression] = field(default_factory=list)
     """The columns of the input, over those of the stream."""
     places: dict[str, int] = field(default_factory=dict)
+    written: list[Written] = field(default_factory=list)
+    """Where what becomes a column of the input stands."""
     slots: list[Slot] = field(default_factory=list)
 
     @property
@@ -125,7 +127,8 @@ class _Matching:
         width = len(self.inputs)
         definitions = tuple(Definition(v, _behind(e, width)) for v, e in conditions)
         told = tuple(sorted({_slot_of(c) for e in told_values for c in walk(e) if _is_slot(c)}))
-        below = Project(marked, tuple(self.inputs), tuple(self._names_of_inputs()))
+        names_below = tuple(self._names_of_inputs())
+        below = Project(marked, tuple(self.inputs), names_below, tuple(self.written))
         said = (definitions, tuple(self.slots), told, self.within, self.skip)
         found = MatchRecognize(below, self.pattern.pattern, keys, order, *said)
         values = [_told(value, told, len(keys)) for value in told_values]
@@ -159,6 +162,7 @@ class _Matching:
         if key not in self.places:
             self.places[key] = len(self.inputs)
             self.inputs.append(expression)
+            self.written.append(Written("MEASURES", str(expression), self.text.position(None)))
         return self.places[key]
 
     def _names_of_inputs(self) -> list[str]:
@@ -179,7 +183,7 @@ class _Matching:
             raise StatementError(f'the PATTERN has no variable "{node.this.name}"', node.this)
         condition = node.args["condition"]
         self._check_variables(condition, variable)
-        return _Looked(variable, self._analyser(variable, "DEFINE").predicate(condition), condition)
+        return _Looked(variable, self._analyser(variable, DEFINE).predicate(condition), condition)
 
     def _measure(self, node: exp.Expr) -> _Looked:
         self._check_variables(node.this, None)
@@ -338,6 +342,7 @@ class _Matching:
         positions = [c.position for c in walk(looked.value) if isinstance(c, Column)]
         if all(position < self.width for position in positions):
             place = self._input(looked.value)
+            self.written[place] = self.text.written(DEFINE, looked.node)
             return variable, Column(place, Type.BOOLEAN, str(looked.value))
         _check_near(looked)
         return variable, self._resolved(looked.value, variable)

@@ -4,6 +4,10 @@ What a few rows cost says nothing of a thousand times as many, and what many cos
 task of few that hangs: so seconds are known by the row, as far as so many rows were seen.
 """
 
+from __future__ import annotations
+
+from dataclasses import dataclass
+
 OperatorName = tuple[str, str]
 """An operator, behind the store of its engine: those of several engines may have one name."""
 
@@ -25,31 +29,52 @@ KNOWN_FACTOR, KNOWN_ROWS = 10, 100
 MOST_OPERATORS = 10_000
 """Of so many operators is remembered what their tasks took."""
 
+MEMORY = 0.9
+"""How much of what is usual each task leaves."""
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What the tasks of an operator took, in seconds a row."""
+
+    dearest: float
+    usual: float
+    rows: int
+    """How many rows a task had at most."""
+
+    def following(self, rows: int, row_seconds: float) -> _Known:
+        return _Known(
+            max(self.dearest, row_seconds),
+            MEMORY * self.usual + (1 - MEMORY) * row_seconds,
+            max(self.rows, rows),
+        )
+
 
 class Durations:
     """What the tasks of operators took."""
 
     def __init__(self) -> None:
-        self._dearest: dict[OperatorName, tuple[float, int]] = {}
-        """The seconds a row where it took most, and how many rows a task had at most."""
+        self._known: dict[OperatorName, _Known] = {}
+        """Those that were heard of last at the end."""
 
     def record(self, operator: OperatorName, rows: int, seconds: float) -> None:
         """Adds a task of a step of so many rows."""
-        dearest, most = self._dearest.pop(operator, (0.0, 0))
-        if len(self._dearest) >= MOST_OPERATORS:
-            del self._dearest[next(iter(self._dearest))]
         row_seconds = seconds / (START_ROWS + rows)
-        self._dearest[operator] = max(dearest, row_seconds), max(most, rows)
+        known = self._known.pop(operator, None) or _Known(row_seconds, row_seconds, rows)
+        if len(self._known) >= MOST_OPERATORS:
+            del self._known[next(iter(self._known))]
+        self._known[operator] = known.following(rows, row_seconds)
 
-    def expected(self, operator: OperatorName, rows: int) -> float:
-        """What a task takes at most, if rows cost what they did; 0 before any was measured."""
-        return self._dearest.get(operator, (0.0, 0))[0] * (START_ROWS + rows)
+    def usual(self, operator: OperatorName, rows: int) -> float:
+        """What a task takes as those before it did; 0 before any was measured."""
+        known = self._known.get(operator)
+        return 0.0 if known is None else known.usual * (START_ROWS + rows)
 
     def deadline(self, operator: OperatorName, rows: int) -> float:
         """After so many seconds a task is thought to hang."""
-        known = operator in self._dearest and self._is_known(rows, self._dearest[operator][1])
-        least = LEAST_SECONDS if known else UNKNOWN_SECONDS
-        return max(least, DEADLINE_FACTOR * self.expected(operator, rows))
-
-    def _is_known(self, rows: int, most: int) -> bool:
-        return rows <= max(KNOWN_ROWS, KNOWN_FACTOR * most)
+        known = self._known.get(operator)
+        if known is None:
+            return UNKNOWN_SECONDS
+        is_known = rows <= max(KNOWN_ROWS, KNOWN_FACTOR * known.rows)
+        least = LEAST_SECONDS if is_known else UNKNOWN_SECONDS
+        return max(least, DEADLINE_FACTOR * known.dearest * (START_ROWS + rows))

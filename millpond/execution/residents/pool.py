@@ -454,7 +454,7 @@ class Residents:
             return True
         if self._homes.of(waiting.home, self._there) == resident.name:
             return True
-        usual = self._durations.expected(waiting.job.operator, waiting.job.asker.rows)
+        usual = self._durations.usual(waiting.job.operator, waiting.job.asker.rows)
         return now - waiting.since > max(MOVE_SECONDS, MOVE_FACTOR * usual)
 
     def _answered(self, resident: Connected, answer: dict[str, Any]) -> None:
