@@ -6,7 +6,7 @@ fast as ever.
 
 import base64
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import pyarrow as pa
@@ -62,3 +62,20 @@ def salvaged(
             waiting += [part[middle:], part[:middle]]
         else:
             yield found
+
+
+def told_apart(
+    found: Iterator[pa.Table | BadRow], empty: pa.Table
+) -> tuple[pa.Table, list[BadRow], list[int]]:
+    """The rows that were found as one table, the bad ones, and of each row the number of its
+    record, bad ones counted."""
+    tables, bad, numbers, number = [empty], list[BadRow](), list[int](), 0
+    for each in found:
+        if isinstance(each, BadRow):
+            bad.append(replace(each, after=len(numbers)))
+            number += 1
+        else:
+            tables.append(each)
+            numbers += range(number, number + each.num_rows)
+            number += each.num_rows
+    return pa.concat_tables(tables).combine_chunks(), bad, numbers

@@ -5,12 +5,9 @@ from __future__ import annotations
 import glob
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
-import pyarrow as pa
-
-from millpond.connectors.bad_rows import BadRow
+from millpond.connectors.bad_rows import told_apart
 from millpond.connectors.file_offsets import Offset, Piece, RotatedFile
 from millpond.connectors.files import COMPRESSIONS
 from millpond.connectors.growing_files import GrowingFiles
@@ -82,24 +79,15 @@ class FollowedFiles:
 
     def _pages_of(self, piece: Piece) -> Iterator[SourcePage]:
         """The rows of a piece, in pages."""
-        block, places = piece.block, list[int]()
-        tables, bad, number = [self._text.empty()], list[BadRow](), 0
-        for found in self._text.found_in(block):
-            if isinstance(found, BadRow):
-                bad.append(replace(found, after=len(places)))
-                number += 1
-            else:
-                tables.append(found)
-                places += range(number, number + found.num_rows)
-                number += found.num_rows
+        block = piece.block
+        rows, bad, places = told_apart(self._text.found_in(block), self._text.empty())
 
-        def position_after(rows: int) -> dict[str, Any]:
-            if rows == len(places):
+        def position_after(count: int) -> dict[str, Any]:
+            if count == len(places):
                 return _position(piece.behind(None))
-            end = self._text.end_of(block, places[rows - 1]) if rows else 0
+            end = self._text.end_of(block, places[count - 1]) if count else 0
             return _position(piece.behind(end))
 
-        rows = pa.concat_tables(tables).combine_chunks()
         page = SourcePage(rows, tuple(bad), position_after)
         while page.rows.num_rows > self._declaration.settings.page_rows:
             first, page = page.cut(self._declaration.settings.page_rows)

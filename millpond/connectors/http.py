@@ -7,14 +7,13 @@ import socket
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from http.client import HTTPConnection, HTTPResponse
 from typing import Any
 
 import pyarrow as pa
 
 from millpond.connectors.arrow import arrow_schema
-from millpond.connectors.bad_rows import BadRow, salvaged
+from millpond.connectors.bad_rows import BadRow, salvaged, told_apart
 from millpond.connectors.files import Block
 from millpond.connectors.http_events import Event, Events
 from millpond.connectors.json_lines import JsonLines, one_line
@@ -161,21 +160,12 @@ class HttpSource:
         everything = range(len(events))
         if not self._declaration.skips_bad_rows:
             return self._table(events, everything), [], list(everything)
-        tables = [arrow_schema(self._declaration.schema).empty_table()]
-        bad, places, number = list[BadRow](), list[int](), 0
-        for found in salvaged(
+        found = salvaged(
             everything,
             lambda part: self._table(events, part),
             lambda at, error: BadRow(self._place(events[at]), str(error), events[at].data),
-        ):
-            if isinstance(found, BadRow):
-                bad.append(replace(found, after=len(places)))
-                number += 1
-            else:
-                tables.append(found)
-                places += range(number, number + found.num_rows)
-                number += found.num_rows
-        return pa.concat_tables(tables).combine_chunks(), bad, places
+        )
+        return told_apart(found, arrow_schema(self._declaration.schema).empty_table())
 
     def _place(self, event: Event) -> str:
         known = "" if event.id is None else f" (id {event.id})"

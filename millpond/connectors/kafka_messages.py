@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from millpond.connectors.arrow import ARROW_TYPES, RowPosition, arrow_schema, conform
-from millpond.connectors.bad_rows import BadRow, salvaged
+from millpond.connectors.bad_rows import BadRow, salvaged, told_apart
 from millpond.connectors.encoding import not_utf8
 from millpond.connectors.files import Block
 from millpond.connectors.json_lines import JsonLines, one_line
@@ -95,21 +95,12 @@ class Reader:
         everything = range(len(messages))
         if not self.declaration.skips_bad_rows:
             return self._table(messages, everything), [], list(everything)
-        tables, bad, places, number = [], list[BadRow](), list[int](), 0
-        for found in salvaged(
+        found = salvaged(
             everything,
             lambda part: self._table(messages, part),
             lambda at, error: self._bad_row(messages[at], error),
-        ):
-            if isinstance(found, BadRow):
-                bad.append(replace(found, after=len(places)))
-                number += 1
-            else:
-                tables.append(found)
-                places += range(number, number + found.num_rows)
-                number += found.num_rows
-        empty = arrow_schema(self.declaration.schema).empty_table()
-        return pa.concat_tables([empty, *tables]).combine_chunks(), bad, places
+        )
+        return told_apart(found, arrow_schema(self.declaration.schema).empty_table())
 
     def _bad_row(self, message: Any, error: InputError) -> BadRow:
         return BadRow(self._place(message), str(error), message.value() or b"")

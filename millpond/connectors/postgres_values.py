@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from millpond.connectors.arrow import RowPosition, arrow_schema, conform
-from millpond.connectors.bad_rows import BadRow, salvaged
+from millpond.connectors.bad_rows import BadRow, salvaged, told_apart
 from millpond.connectors.postgres_tables import Fault, Table, quoted
 from millpond.connectors.sources import Declaration
 from millpond.connectors.times import check_times
@@ -99,21 +99,12 @@ class TableRows:
         everything = range(len(rows))
         if not self.declaration.skips_bad_rows:
             return self._table(rows, everything, place), [], list(everything)
-        tables = [arrow_schema(self.declaration.schema).empty_table()]
-        bad, numbers, number = list[BadRow](), list[int](), 0
-        for found in salvaged(
+        found = salvaged(
             everything,
             lambda part: self._table(rows, part, place),
             lambda at, error: BadRow(place(at), str(error), self.columns.shown(rows[at])),
-        ):
-            if isinstance(found, BadRow):
-                bad.append(BadRow(found.offset, found.reason, found.raw, len(numbers)))
-                number += 1
-            else:
-                tables.append(found)
-                numbers += range(number, number + found.num_rows)
-                number += found.num_rows
-        return pa.concat_tables(tables).combine_chunks(), bad, numbers
+        )
+        return told_apart(found, arrow_schema(self.declaration.schema).empty_table())
 
     def _table(
         self, rows: Sequence[Row], part: Sequence[int], place: Callable[[int], str]

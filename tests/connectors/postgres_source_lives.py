@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import sys
 import time
+import uuid
 from pathlib import Path
 
 import psycopg
@@ -53,9 +54,13 @@ def live(dsn: str, table: str, copy: str, came: str, store: Path, rng: random.Ra
         into = f"INTO postgres('{dsn}', table = '{came}')"
         engine.execute(f"CREATE QUERY added AS SELECT id FROM S {into}")
         engine.start()
-        for _ in range(40):
+        (done,) = connection.execute(f"SELECT count(*) FROM {table}_log").fetchone()
+        rng.seed(f"{done} {rng.random()}")  # else each life would end with the rows of another one
+        for _ in range(30):
             change(connection, table, rng)
             time.sleep(0.02)
+        last = f"INSERT INTO {table} VALUES (-1, %s) ON CONFLICT (k) DO UPDATE SET v = excluded.v"
+        connection.execute(last, (uuid.uuid4().hex,))  # what is there with it is there at the end
         counts = f"SELECT (SELECT count(*) FROM {table}_log), (SELECT count(*) FROM {came})"
         same = (
             f"SELECT count(*) FROM ((SELECT k, v FROM {table} EXCEPT SELECT k, v FROM {copy}) "
