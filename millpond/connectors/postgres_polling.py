@@ -163,8 +163,9 @@ class _Query:
         rows: list[tuple[str, ...]] = []
         given = () if last is None else (last,)
         with self._connection.cursor() as cursor, cursor.copy(query, given) as copy:
-            for is_open, *row in copy.rows():
-                if is_open == "t":
-                    break
-                rows.append(tuple(row))
+            is_behind = False
+            for is_open, *row in copy.rows():  # to its end: a COPY left before is an error
+                is_behind = is_behind or is_open == "t"
+                if not is_behind:
+                    rows.append(tuple(row))
         return rows

@@ -14,7 +14,7 @@ import pytest
 
 from millpond import Engine
 from millpond.catalog import Connector, RelationEntry, StreamEntry
-from millpond.connectors import open_source, postgres_source
+from millpond.connectors import open_source, postgres_polling, postgres_source
 from millpond.connectors.sources import Declaration, Taken
 from millpond.errors import MillpondError
 from millpond.settings import Settings
@@ -34,6 +34,7 @@ COLUMNS = "k BIGINT, v STRING"
 @pytest.fixture(autouse=True)
 def _look_often(monkeypatch) -> None:
     monkeypatch.setattr(postgres_source, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(postgres_polling, "LOOK_SECONDS", 0.01)
     monkeypatch.setattr(postgres_source, "PROMISE_SECONDS", 0.05)
     monkeypatch.setattr(postgres_source, "PASS_SECONDS", 0.05)
 
@@ -340,6 +341,29 @@ def test_a_table_is_polled_by_a_column_whose_values_grow(server) -> None:
         late.execute(f"INSERT INTO {table} VALUES (30, 'late')")
         server.run(f"INSERT INTO {table} VALUES (31, 'soon')")
     assert reading.until_there(2).rows == [(30, "late"), (31, "soon")]
+    reading.end()
+
+
+def test_a_poll_waits_for_an_open_transaction_without_an_error(server, caplog, monkeypatch) -> None:
+    answers, behind = [], postgres_polling._Query.behind
+    monkeypatch.setattr(
+        postgres_polling._Query,
+        "behind",
+        lambda *given: answers.append(behind(*given)) or answers[-1],
+    )
+    table = server.table("k bigint PRIMARY KEY, v text")
+    server.run(f"INSERT INTO {table} VALUES (1, 'old')")
+    taken = Reading(opened(server, table, stream=True, poll="k")).until_there(1).end()
+    with psycopg.connect(server.dsn) as late:
+        late.execute(f"INSERT INTO {table} VALUES (2, 'late')")
+        rows = "SELECT n, repeat('x', 100) FROM generate_series(3, 2000) n"
+        server.run(f"INSERT INTO {table} {rows}")
+        reading = Reading(opened(server, table, stream=True, poll="k", page_rows=2000), taken)
+        asked = len(answers)
+        wait_until(lambda: reading.error or len(answers) > asked + 3)
+        assert (reading.rows, reading.error) == ([], None)
+    assert [row[0] for row in reading.until_there(1999).rows] == list(range(2, 2001))
+    assert "it is asked again" not in caplog.text
     reading.end()
 
 
