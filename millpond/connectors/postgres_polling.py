@@ -11,8 +11,7 @@ import pyarrow as pa
 
 from millpond.connectors.arrow import arrow_schema
 from millpond.connectors.postgres_client import Server
-from millpond.connectors.postgres_slot import SourceTable
-from millpond.connectors.postgres_tables import quoted
+from millpond.connectors.postgres_tables import SourceTable, quoted
 from millpond.connectors.postgres_values import Columns, TableRows
 from millpond.connectors.sources import Declaration, Progress, SourcePage
 from millpond.errors import InputError

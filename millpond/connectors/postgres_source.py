@@ -18,8 +18,10 @@ from millpond.connectors.changes import changes_schema
 from millpond.connectors.pgoutput import lsn_text
 from millpond.connectors.postgres_client import Server
 from millpond.connectors.postgres_place import Place
-from millpond.connectors.postgres_slot import Slot, SourceTable, drop_slot
+from millpond.connectors.postgres_publication import Publication, drop_publication
+from millpond.connectors.postgres_slot import Slot, drop_slot
 from millpond.connectors.postgres_snapshot import Snapshot
+from millpond.connectors.postgres_tables import SourceTable
 from millpond.connectors.postgres_transactions import Done, RowChange, Transactions
 from millpond.connectors.postgres_values import Columns, Row, TableRows
 from millpond.connectors.sources import Declaration, Progress, SourcePage
@@ -115,9 +117,11 @@ class PostgresSource:
                 for _ in range(DROP_TRIES):
                     with suppress(server.psycopg.errors.ObjectInUse):  # it is read at the moment
                         drop_slot(connection, name)
-                        return
+                        break
                     time.sleep(LOOK_SECONDS)
-                drop_slot(connection, name)
+                else:
+                    drop_slot(connection, name)
+                self._drop_publication(connection, name)
         except server.psycopg.Error as error:
             logger.warning(
                 "%s: its slot stays, and the server keeps its log for it (%s); SELECT "
@@ -165,7 +169,17 @@ class PostgresSource:
         with self._origin.server.connected() as log, self._origin.server.connected() as rows:
             table = SourceTable.found(rows, self._origin.table, self._fault)
             reading = _Reading(self, self._declaration, table, log, rows, place)
-            yield from reading.pages()
+            try:
+                yield from reading.pages()
+            finally:
+                if not self._declaration.lasts:  # its slot ends with its connection
+                    with suppress(self._origin.server.psycopg.Error):
+                        self._drop_publication(rows, place.slot)
+
+    def _drop_publication(self, connection: Any, slot: str) -> None:
+        """The one of the slot; who has named another has to drop it."""
+        if not self._origin.publication:
+            drop_publication(connection, slot)
 
     # -- pages -----------------------------------------------------------------------------
 
@@ -215,9 +229,9 @@ class _Reading:
         self._origin, self._fault, self._place = origin, source._fault, place
         self._has_changes = source._has_changes
         self._columns = Columns.of(declaration.schema, table.table, self._fault)
-        errors = origin.server.psycopg.errors
-        publication = origin.publication or f"millpond_{table.oid}"
-        self._slot = Slot(log, errors, place.slot, table, publication, self._fault)
+        errors, name = origin.server.psycopg.errors, origin.publication or place.slot
+        self._publication = Publication(log, errors, name, table, self._fault)
+        self._slot = Slot(log, place.slot, table, self._publication, self._fault)
         self._snapshot = Snapshot(rows, table, self._columns.names, self._fault)
         self._transactions = Transactions(
             table.oid,
@@ -244,10 +258,10 @@ class _Reading:
                 "it was made anew since it was read; DROP it here and declare it again"
             )
         if not place.oid:
-            self._slot.publish()
             look = self._slot.look(self._columns.names)
             self._place = replace(place, oid=self._table.oid, types=look.types)
             self._transactions.check_table(look.types, look.identity, self._place)
+            self._publication.publish()
             self._slot.make(not self._declaration.lasts)
             self._wait_for_open_transactions()
         else:
@@ -312,7 +326,7 @@ class _Reading:
     def _check(self, look: Any) -> None:
         """Refuses a table that is another one by now, though nothing was written to it since."""
         self._transactions.check_table(look.types, look.identity, self._place)
-        if not look.is_published:
+        if look.published is None:
             raise self._fault(
                 "it is not in the publication any more; DROP it here and declare it again"
             )

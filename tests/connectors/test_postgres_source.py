@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -307,9 +308,18 @@ def test_an_idle_table_holds_no_stream_up(server) -> None:
         engine.stop(drain=False)
 
 
+def left_of(server, name: str) -> tuple[int, int]:
+    """How many slots and publications there are of an input."""
+    slots = f"SELECT count(*) FROM pg_replication_slots WHERE slot_name LIKE 'millpond_{name}_%'"
+    (slot,), (publication,) = server.rows(
+        f"{slots} UNION ALL "
+        f"SELECT count(*) FROM pg_publication WHERE pubname LIKE 'millpond_{name}_%'"
+    )
+    return slot, publication
+
+
 def test_drop_drops_the_slot_and_a_run_without_a_store_keeps_none(server, tmp_path) -> None:
     table = table_of(server)
-    count = "SELECT count(*) FROM pg_replication_slots WHERE slot_name LIKE 'millpond_dropped_%'"
     declare = (
         f"CREATE RELATION Dropped ({COLUMNS}) FROM postgres('{server.dsn}', table = '{table}') "
         "WITH (changes = true); CREATE QUERY q AS SELECT k FROM Dropped"
@@ -319,11 +329,59 @@ def test_drop_drops_the_slot_and_a_run_without_a_store_keeps_none(server, tmp_pa
         with Engine(store=store) as engine:
             engine.execute(declare)
             engine.run_sources(rows=1)
-            assert server.rows(count) == [(1,)]
-        wait_until(lambda: server.rows(count) == [(int(store is not None),)])  # noqa: B023
+            assert left_of(server, "dropped") == (1, 1)
+        kept = int(store is not None)
+        wait_until(lambda: left_of(server, "dropped") == (kept, kept))  # noqa: B023
     with Engine(store=tmp_path / "store") as engine:
         engine.execute("DROP QUERY q; DROP RELATION Dropped")
-        wait_until(lambda: server.rows(count) == [(0,)])
+        wait_until(lambda: left_of(server, "dropped") == (0, 0))
+
+
+def test_what_others_may_do_with_a_table_stays(server) -> None:
+    """A publication has PostgreSQL refuse UPDATE and DELETE of tables without identity."""
+    bare = server.table("k bigint, v text")
+    late = server.table("k bigint PRIMARY KEY DEFERRABLE, v text")
+    for table, stream in ((bare, True), (late, True), (bare, False)):
+        server.run(f"INSERT INTO {table} VALUES (1, 'a')")
+        said = Reading(opened(server, table, stream=stream)).until_error()
+        assert "ALTER TABLE … REPLICA IDENTITY FULL" in said
+        assert ("no replica identity" in said and "poll = 'key'" in said) == stream
+        server.run(f"UPDATE {table} SET v = 'b'", f"DELETE FROM {table}")
+    server.run(
+        f"CREATE UNIQUE INDEX i_{bare} ON {bare} (k)", f"ALTER TABLE {bare} ALTER k SET NOT NULL"
+    )
+    server.run(f"ALTER TABLE {bare} REPLICA IDENTITY USING INDEX i_{bare}")
+    server.run(f"INSERT INTO {bare} VALUES (1, 'a')")
+    reading = Reading(opened(server, bare, stream=True)).until_there(1)
+    server.run(f"UPDATE {bare} SET v = 'c'")
+    assert "a row was changed at" in reading.until_error()
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("FOR ALL TABLES", ""),
+        ("FOR TABLE ONLY {t}", ""),
+        ("FOR TABLE ONLY {t} WITH (publish = 'insert')", "has not all changes of the table"),
+        ("FOR TABLE ONLY {t} WHERE (k > 1)", "has not all changes of the table"),
+        ("FOR TABLE ONLY {t} (k)", "has not all changes of the table"),
+        ("", "has not all changes .* or have it FOR TABLE ONLY .* or FOR ALL TABLES"),
+        ("FOR TABLE {t} WITH (publish_via_partition_root = true)", "via_partition_root = false"),
+    ],
+)
+def test_a_named_publication_has_all_changes_of_the_table(server, what, said) -> None:
+    table = table_of(server)
+    server.run(f"CREATE PUBLICATION p_{table} {what.format(t=table)}")
+    reading = Reading(opened(server, table, publication=f"p_{table}"))
+    try:
+        if said:
+            assert re.search(said, reading.until_error())
+            return
+        server.run(f"INSERT INTO {table} VALUES (1, 'a')", f"UPDATE {table} SET v = 'b'")
+        reading.until(lambda each: each.content() == held(server, table))
+        reading.end()
+    finally:
+        server.run(f"DROP PUBLICATION p_{table}")
 
 
 # -- polling -------------------------------------------------------------------------------
@@ -408,9 +466,8 @@ def test_a_table_that_becomes_another_one_is_an_error(server, done, said) -> Non
     table = table_of(server, "k bigint PRIMARY KEY, v text", "(1, 'a')")
     reading = read(server, table)
     server.run(f"INSERT INTO {table} VALUES (2, 'b')", f"ALTER TABLE {table} ADD more int")
-    ((oid,),) = server.rows(f"SELECT '{table}'::regclass::oid::bigint")
     reading.until_there(2)
-    for statement in done.format(t=table, p=f"millpond_{oid}").split(";"):
+    for statement in done.format(t=table, p=reading.source._slot_name).split(";"):
         server.run(statement)
     with pytest.raises(MillpondError, match=said):
         reading.until(lambda _: False)
