@@ -6,7 +6,7 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -39,8 +39,9 @@ PROMISE_SECONDS = 0.5
 PASS_SECONDS = 10.0
 """So often it is noted how far the log was read while it says nothing of a stream's table."""
 
-DROP_TRIES = 100
-"""So often it is tried to drop a slot that somebody reads."""
+DROP_TRIES = 200
+"""So often it is waited for whoever reads a slot that is to be dropped: longer than a server waits
+for others before it makes one."""
 
 PREREQUISITE = "55000"
 """What a server says that cannot do what is asked as it is set up."""
@@ -85,7 +86,8 @@ class PostgresSource:
 
     def pages_from(self, position: dict[str, Any]) -> Iterator[SourcePage]:
         """What follows a position."""
-        self._open = self._waiting(Place.of(position))
+        place = Place.of(position)
+        self._open, self._slot_name = self._waiting(place), place.slot
         return self._open
 
     def progress(self) -> Progress:
@@ -95,8 +97,7 @@ class PostgresSource:
     def close(self) -> None:
         """Nobody waits for a row any more."""
         self._is_closed.set()
-        with suppress(ValueError):  # whoever waits for a page sees that it is closed
-            self._open.close()
+        self._has_ended()  # else whoever waits for a page sees that it is closed
 
     def committed(self, position: dict[str, Any]) -> None:
         """The server need not keep what comes before a position."""
@@ -104,23 +105,23 @@ class PostgresSource:
             place, self._position = Place.of(position), position
             self._committed, self._slot_name = place.lsn, place.slot
 
-    def forget(self) -> None:
-        """Drops the slot, so that the server keeps nothing for it; nobody waits for that."""
-        if self._slot_name and self._declaration.lasts:
-            threading.Thread(target=self._drop_slot, daemon=True).start()
+    def forget(self) -> threading.Thread | None:
+        """Drops the slot, so that the server keeps nothing for it; the process does not end before
+        that."""
+        if not self._slot_name or not self._declaration.lasts:
+            return None
+        thread = threading.Thread(target=self._drop_slot, daemon=False)
+        thread.start()
+        return thread
 
     def _drop_slot(self) -> None:
         """If the server does not answer somebody else has to."""
         server, name = self._origin.server, self._slot_name
         try:
+            _wait_for(self._has_ended)
             with server.connected() as connection:
-                for _ in range(DROP_TRIES):
-                    with suppress(server.psycopg.errors.ObjectInUse):  # it is read at the moment
-                        drop_slot(connection, name)
-                        break
-                    time.sleep(LOOK_SECONDS)
-                else:
-                    drop_slot(connection, name)
+                _wait_for(lambda: self._is_dropped(connection, name))
+                drop_slot(connection, name)  # which says why it is there yet, if it is
                 self._drop_publication(connection, name)
         except server.psycopg.Error as error:
             logger.warning(
@@ -130,6 +131,21 @@ class PostgresSource:
                 server.words_of(error),
                 name,
             )
+
+    def _has_ended(self) -> bool:
+        """Whether nobody reads any more, who could yet make the slot."""
+        try:
+            self._open.close()
+        except ValueError:  # a page is being read
+            return False
+        return True
+
+    def _is_dropped(self, connection: Any, name: str) -> bool:
+        try:
+            drop_slot(connection, name)
+        except self._origin.server.psycopg.errors.ObjectInUse:  # it is read at the moment
+            return False
+        return True
 
     # -- reading ---------------------------------------------------------------------------
 
@@ -361,6 +377,14 @@ class _Reading:
         self._place = replace(self._place, time=until + 1)
         page = self._source._page([], self._place, self._place)
         return replace(page, until=until)
+
+
+def _wait_for(holds: Callable[[], bool]) -> None:
+    """Waits for something to hold, not for ever."""
+    for _ in range(DROP_TRIES):
+        if holds():
+            return
+        time.sleep(LOOK_SECONDS)
 
 
 class _Counted:

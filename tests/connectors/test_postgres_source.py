@@ -38,6 +38,7 @@ def _look_often(monkeypatch) -> None:
     monkeypatch.setattr(postgres_polling, "LOOK_SECONDS", 0.01)
     monkeypatch.setattr(postgres_source, "PROMISE_SECONDS", 0.05)
     monkeypatch.setattr(postgres_source, "PASS_SECONDS", 0.05)
+    monkeypatch.setattr(postgres_source, "DROP_TRIES", 100_000)
 
 
 def table_of(server, columns: str = "k bigint PRIMARY KEY, v text", *rows: str) -> str:
@@ -332,9 +333,43 @@ def test_drop_drops_the_slot_and_a_run_without_a_store_keeps_none(server, tmp_pa
             assert left_of(server, "dropped") == (1, 1)
         kept = int(store is not None)
         wait_until(lambda: left_of(server, "dropped") == (kept, kept))  # noqa: B023
-    with Engine(store=tmp_path / "store") as engine:
+    with Engine(store=tmp_path / "store") as engine:  # which has not read it
         engine.execute("DROP QUERY q; DROP RELATION Dropped")
-        wait_until(lambda: left_of(server, "dropped") == (0, 0))
+    assert left_of(server, "dropped") == (0, 0)
+
+
+def test_drop_waits_for_whoever_reads_the_slot(server, monkeypatch) -> None:
+    table = table_of(server, "k bigint PRIMARY KEY, v text", "(1, 'a')")
+    reading = Reading(opened(server, table, slot="millpond_busy")).until_there(1)
+    reading.end()
+    tried, drop_slot = [], postgres_source.drop_slot
+    monkeypatch.setattr(
+        postgres_source, "drop_slot", lambda *given: tried.append(given) or drop_slot(*given)
+    )
+    name = reading.source._slot_name
+    with psycopg.connect(server.dsn, autocommit=True, replication="database") as busy:
+        options = f"(proto_version '1', publication_names '{name}')"
+        busy.pgconn.exec_(f"START_REPLICATION SLOT {name} LOGICAL 0/0 {options}".encode())
+        thread = reading.source.forget()
+        wait_until(lambda: len(tried) > 3)
+        assert left_of(server, "busy") == (1, 1)
+        busy.pgconn.finish()
+    thread.join(PATIENCE_SECONDS)
+    assert left_of(server, "busy") == (0, 0)
+
+
+def test_drop_waits_for_whoever_makes_the_slot(server, monkeypatch) -> None:
+    table = table_of(server)
+    with psycopg.connect(server.dsn) as late:
+        late.execute("SELECT pg_current_xact_id()")  # the slot is there when this has ended
+        reading = Reading(opened(server, table, slot="millpond_slow"))
+        wait_until(lambda: left_of(server, "slow")[1])
+        reading.source.close()
+        thread = reading.source.forget()
+        assert thread.is_alive()
+    thread.join(PATIENCE_SECONDS)
+    assert left_of(server, "slow") == (0, 0)
+    reading.end()
 
 
 def test_what_others_may_do_with_a_table_stays(server) -> None:
