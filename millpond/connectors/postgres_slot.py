@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from millpond.connectors.pgoutput import Message, decoded, lsn_of, lsn_text
+from millpond.connectors.postgres_place import Form
 from millpond.connectors.postgres_publication import Publication
 from millpond.connectors.postgres_tables import Fault, SourceTable, quoted
 
@@ -25,8 +26,7 @@ class Look:
     identity: str | None
     """What the table has the log keep of old rows; None: the table is gone."""
     types: tuple[str, ...]
-    published: int | None
-    """The number of the table in its publication; None: it is not there."""
+    form: Form
 
 
 class Slot:
@@ -95,16 +95,15 @@ class Slot:
 
     def look(self, columns: tuple[str, ...]) -> Look:
         """What time it is at the server, how far its log is, and whether the table is the same."""
-        now, lsn, identity, types = self._connection.execute(
+        now, lsn = self._connection.execute(
             "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, "
-            "pg_current_wal_flush_lsn()::text, "
-            "(SELECT relreplident::text FROM pg_class WHERE oid = %s), "
-            "(SELECT array_agg(attname || ' ' || atttypid) FROM pg_attribute "
-            "WHERE attrelid = %s AND attname = ANY(%s) AND NOT attisdropped)",
-            (self._table.oid, self._table.oid, list(columns)),
+            "pg_current_wal_flush_lsn()::text"
         ).fetchone()
-        found = tuple(sorted(types or ()))
-        return Look(now, lsn_of(lsn), identity, found, self._publication.number())
+        given = list(columns), self._table.oid
+        found = self._connection.execute(_TABLE, given).fetchone()
+        identity, file, types, numbers, versions = found or (None, 0, (), (), ())
+        form = Form(self._publication.number(), tuple(numbers), file, tuple(versions))
+        return Look(now, lsn_of(lsn), identity, tuple(sorted(types)), form)
 
     def messages(self, until_lsn: int, most: int) -> Generator[Message | None]:
         """What transactions did, whole ones, up to a place or some more than ``most`` messages."""
@@ -135,3 +134,12 @@ def drop_slot(connection: Any, name: str) -> None:
         "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = %s",
         (name,),
     )
+
+
+_TABLE = """
+SELECT relreplident::text, relfilenode::bigint, array_remove(array_agg(attname || ' ' || atttypid),
+NULL), array_remove(array_agg(attnum ORDER BY attname), NULL),
+array_remove(array_agg(a.xmin::text ORDER BY attname), NULL)
+FROM pg_class c LEFT JOIN pg_attribute a ON attrelid = c.oid AND attname = ANY(%s)
+AND NOT attisdropped WHERE c.oid = %s GROUP BY c.oid, relreplident, relfilenode
+"""

@@ -6,7 +6,7 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,9 +17,10 @@ from millpond.connectors.arrow import arrow_schema
 from millpond.connectors.changes import changes_schema
 from millpond.connectors.pgoutput import lsn_text
 from millpond.connectors.postgres_client import Server
+from millpond.connectors.postgres_dropping import OwnedSlot
 from millpond.connectors.postgres_place import Place
-from millpond.connectors.postgres_publication import Publication, drop_publication
-from millpond.connectors.postgres_slot import Slot, drop_slot
+from millpond.connectors.postgres_publication import Publication
+from millpond.connectors.postgres_slot import Look, Slot
 from millpond.connectors.postgres_snapshot import Snapshot
 from millpond.connectors.postgres_tables import SourceTable
 from millpond.connectors.postgres_transactions import Done, RowChange, Transactions
@@ -38,10 +39,6 @@ PROMISE_SECONDS = 0.5
 
 PASS_SECONDS = 10.0
 """So often it is noted how far the log was read while it says nothing of a stream's table."""
-
-DROP_TRIES = 200
-"""So often it is waited for whoever reads a slot that is to be dropped: longer than a server waits
-for others before it makes one."""
 
 PREREQUISITE = "55000"
 """What a server says that cannot do what is asked as it is set up."""
@@ -110,40 +107,19 @@ class PostgresSource:
         that."""
         if not self._slot_name or not self._declaration.lasts:
             return None
-        thread = threading.Thread(target=self._drop_slot, daemon=False)
+        drop, name = self._owned(self._slot_name).drop, self._declaration.name
+        thread = threading.Thread(target=drop, args=(name, self._has_ended), daemon=False)
         thread.start()
         return thread
 
-    def _drop_slot(self) -> None:
-        """If the server does not answer somebody else has to."""
-        server, name = self._origin.server, self._slot_name
-        try:
-            _wait_for(self._has_ended)
-            with server.connected() as connection:
-                _wait_for(lambda: self._is_dropped(connection, name))
-                drop_slot(connection, name)  # which says why it is there yet, if it is
-                self._drop_publication(connection, name)
-        except server.psycopg.Error as error:
-            logger.warning(
-                "%s: its slot stays, and the server keeps its log for it (%s); SELECT "
-                "pg_drop_replication_slot('%s')",
-                self._declaration.name,
-                server.words_of(error),
-                name,
-            )
+    def _owned(self, slot: str) -> OwnedSlot:
+        return OwnedSlot(self._origin.server, slot, not self._origin.publication)
 
     def _has_ended(self) -> bool:
         """Whether nobody reads any more, who could yet make the slot."""
         try:
             self._open.close()
         except ValueError:  # a page is being read
-            return False
-        return True
-
-    def _is_dropped(self, connection: Any, name: str) -> bool:
-        try:
-            drop_slot(connection, name)
-        except self._origin.server.psycopg.errors.ObjectInUse:  # it is read at the moment
             return False
         return True
 
@@ -190,12 +166,7 @@ class PostgresSource:
             finally:
                 if not self._declaration.lasts:  # its slot ends with its connection
                     with suppress(self._origin.server.psycopg.Error):
-                        self._drop_publication(rows, place.slot)
-
-    def _drop_publication(self, connection: Any, slot: str) -> None:
-        """The one of the slot; who has named another has to drop it."""
-        if not self._origin.publication:
-            drop_publication(connection, slot)
+                        self._owned(place.slot).drop_publication(rows)
 
     # -- pages -----------------------------------------------------------------------------
 
@@ -278,10 +249,13 @@ class _Reading:
             self._place = replace(place, oid=self._table.oid, types=look.types)
             self._transactions.check_table(look.types, look.identity, self._place)
             self._publication.publish()
+            form = replace(look.form, published=self._publication.number())
+            self._place = replace(self._place, form=form)
             self._slot.make(not self._declaration.lasts)
             self._wait_for_open_transactions()
         else:
             self._slot.check(place.lsn)
+            self._check(self._slot.look(self._columns.names))
 
     def _wait_for_open_transactions(self) -> None:
         """Those that are open when the slot is there may be neither in its log nor in a snapshot
@@ -314,7 +288,9 @@ class _Reading:
         most, noted, noted_at = self._usual, self._place, time.monotonic()
         while not self._source._is_closed.is_set():
             self._slot.pass_to(min(self._source._committed, self._place.lsn))
-            look, before, counted = self._slot.look(self._columns.names), self._place, _Counted()
+            look = self._slot.look(self._columns.names)
+            self._check(look)
+            before, counted = self._place, _Counted()
             for page in self._peeked(look.lsn, most, counted):
                 noted, noted_at = self._place, time.monotonic()
                 yield page, self._place
@@ -322,7 +298,6 @@ class _Reading:
                 most = 4 * most if self._place == before else self._usual
                 continue
             most = self._usual
-            self._check(look)
             self._place = self._place.behind(look.lsn, BEGINNING)
             is_due = self._has_changes or self._place != noted
             if is_due and time.monotonic() > noted_at + self._pause:
@@ -339,13 +314,25 @@ class _Reading:
     def _pause(self) -> float:
         return PROMISE_SECONDS if self._has_changes else PASS_SECONDS
 
-    def _check(self, look: Any) -> None:
+    def _check(self, look: Look) -> None:
         """Refuses a table that is another one by now, though nothing was written to it since."""
         self._transactions.check_table(look.types, look.identity, self._place)
-        if look.published is None:
+        known, found = self._place.form, look.form
+        why = ""
+        if found.published is None:
+            why = "is not in the publication any more"
+        elif found.published != known.published:
+            why = "was taken out of the publication and put back"
+        elif found.numbers != known.numbers:
+            why = "has columns that were dropped or renamed, and others of their names"
+        elif found.file != known.file and found.versions != known.versions:
+            why = "was written anew, with columns that were changed (ALTER TABLE … TYPE … USING)"
+        if why:
             raise self._fault(
-                "it is not in the publication any more; DROP it here and declare it again"
+                f"it {why}: what was read is not what it holds; DROP it here and declare it again, "
+                "which reads the table anew"
             )
+        self._place = replace(self._place, form=found)
 
     def _peeked(self, until_lsn: int, most: int, counted: _Counted) -> Iterator[SourcePage]:
         """Pages of what the log has; counts its messages."""
@@ -377,14 +364,6 @@ class _Reading:
         self._place = replace(self._place, time=until + 1)
         page = self._source._page([], self._place, self._place)
         return replace(page, until=until)
-
-
-def _wait_for(holds: Callable[[], bool]) -> None:
-    """Waits for something to hold, not for ever."""
-    for _ in range(DROP_TRIES):
-        if holds():
-            return
-        time.sleep(LOOK_SECONDS)
 
 
 class _Counted:

@@ -15,7 +15,7 @@ import pytest
 
 from millpond import Engine
 from millpond.catalog import Connector, RelationEntry, StreamEntry
-from millpond.connectors import open_source, postgres_polling, postgres_source
+from millpond.connectors import open_source, postgres_dropping, postgres_polling, postgres_source
 from millpond.connectors.sources import Declaration, Taken
 from millpond.errors import MillpondError
 from millpond.settings import Settings
@@ -38,7 +38,8 @@ def _look_often(monkeypatch) -> None:
     monkeypatch.setattr(postgres_polling, "LOOK_SECONDS", 0.01)
     monkeypatch.setattr(postgres_source, "PROMISE_SECONDS", 0.05)
     monkeypatch.setattr(postgres_source, "PASS_SECONDS", 0.05)
-    monkeypatch.setattr(postgres_source, "DROP_TRIES", 100_000)
+    monkeypatch.setattr(postgres_dropping, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(postgres_dropping, "TRIES", 100_000)
 
 
 def table_of(server, columns: str = "k bigint PRIMARY KEY, v text", *rows: str) -> str:
@@ -342,9 +343,9 @@ def test_drop_waits_for_whoever_reads_the_slot(server, monkeypatch) -> None:
     table = table_of(server, "k bigint PRIMARY KEY, v text", "(1, 'a')")
     reading = Reading(opened(server, table, slot="millpond_busy")).until_there(1)
     reading.end()
-    tried, drop_slot = [], postgres_source.drop_slot
+    tried, drop_slot = [], postgres_dropping.drop_slot
     monkeypatch.setattr(
-        postgres_source, "drop_slot", lambda *given: tried.append(given) or drop_slot(*given)
+        postgres_dropping, "drop_slot", lambda *given: tried.append(given) or drop_slot(*given)
     )
     name = reading.source._slot_name
     with psycopg.connect(server.dsn, autocommit=True, replication="database") as busy:
@@ -492,6 +493,8 @@ def test_what_cannot_be_read_is_refused_with_the_way_out(server) -> None:
         ("ALTER TABLE {t} ALTER v TYPE varchar(9)", "its columns have changed.*declare it again"),
         ("ALTER TABLE {t} DROP v; INSERT INTO {t} VALUES (7)", "its columns have changed"),
         ("ALTER TABLE {t} RENAME v TO w", "its columns have changed"),
+        ("ALTER TABLE {t} DROP v, ADD v text", "columns that were dropped or renamed"),
+        ("ALTER TABLE {t} ALTER v TYPE text USING upper(v)", "was written anew, with columns"),
         ("ALTER TABLE {t} REPLICA IDENTITY DEFAULT; DELETE FROM {t}", "REPLICA IDENTITY FULL"),
         ("DROP TABLE {t}", "its columns have changed: .*gone|not in the publication any more"),
         ("DROP PUBLICATION {p}", "not in the publication any more"),
@@ -507,6 +510,60 @@ def test_a_table_that_becomes_another_one_is_an_error(server, done, said) -> Non
     with pytest.raises(MillpondError, match=said):
         reading.until(lambda _: False)
     assert reading.content() == {(1, "a"): 1, (2, "b"): 1}
+
+
+def test_columns_that_change_their_names_are_other_ones(server) -> None:
+    table = table_of(server, "k bigint PRIMARY KEY, v text, w text", "(1, 'a', 'b')")
+    reading = Reading(opened(server, table, "k BIGINT, v STRING, w STRING")).until_there(1)
+    swap = (("v", "x"), ("w", "v"), ("x", "w"))
+    with psycopg.connect(server.dsn) as connection:
+        for before, name in swap:
+            connection.execute(f"ALTER TABLE {table} RENAME {before} TO {name}")
+    assert "columns that were dropped or renamed" in reading.until_error()
+
+
+@pytest.mark.parametrize(
+    ("done", "said"),
+    [
+        ("ALTER TABLE {t} DROP v; ALTER TABLE {t} ADD v text", "dropped or renamed"),
+        ("ALTER TABLE {t} ALTER v TYPE text USING upper(v)", "was written anew, with columns"),
+        ("ALTER PUBLICATION {p} DROP TABLE {t}", "is not in the publication any more"),
+        (
+            "ALTER PUBLICATION {p} DROP TABLE {t}; INSERT INTO {t} VALUES (2, 'lost'); {put_back}",
+            "was taken out of the publication and put back",
+        ),
+    ],
+)
+def test_what_was_done_between_two_runs_is_seen_before_a_row_comes(server, done, said) -> None:
+    table = table_of(server, "k bigint PRIMARY KEY, v text", "(1, 'a')")
+    reading = read(server, table)
+    wait_until(lambda: reading.taken.position["lsn"] != "0/0")
+    taken = reading.end()
+    name = reading.source._slot_name
+    put_back = f"ALTER PUBLICATION {name} ADD TABLE {table}"
+    for statement in done.format(t=table, p=name, put_back=put_back).split(";"):
+        server.run(statement)
+    server.run(f"INSERT INTO {table} VALUES (3, 'c')")
+    again = Reading(opened(server, table), taken)
+    assert said in again.until_error()
+    assert again.rows == []
+
+
+def test_a_table_that_is_only_packed_is_the_same(server) -> None:
+    table = table_of(server, "k bigint PRIMARY KEY, v text", "(1, 'a')")
+    reading = read(server, table)
+    server.run(
+        f"VACUUM FULL {table}",
+        f"CLUSTER {table} USING {table}_pkey",
+        f"ALTER TABLE {table} ADD more float DEFAULT random()",  # which writes all rows anew
+        f"INSERT INTO {table} VALUES (2, 'b')",
+    )
+    taken = reading.until_there(2).end()
+    server.run(f"ALTER TABLE {table} ALTER v SET STATISTICS 7", f"UPDATE {table} SET v = 'c'")
+    reading = read(server, table, taken, reading.content())
+    server.run(f"VACUUM FULL {table}", f"DELETE FROM {table}")
+    reading.until(lambda each: len(each.rows) == 6)
+    reading.end()
 
 
 def test_a_slot_or_table_that_is_gone_is_an_error(server) -> None:
