@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from millpond.connectors.arrow import arrow_schema
-from millpond.connectors.postgres_client import Server
+from millpond.connectors.postgres_client import Server, policies_named
 from millpond.connectors.postgres_tables import SourceTable, quoted
 from millpond.connectors.postgres_values import Columns, TableRows
 from millpond.connectors.sources import Declaration, Progress, SourcePage
@@ -72,10 +72,10 @@ class PollingSource:
                 logger.warning("%s: %s; it is asked again", self._declaration.name, said)
                 self._is_closed.wait(5 * LOOK_SECONDS)
             except self._server.psycopg.Error as error:
-                raise self._fault(self._server.words_of(error)) from None
+                raise self._fault(policies_named(self._server.words_of(error))) from None
 
     def _connected(self, position: dict[str, Any]) -> Iterator[SourcePage]:
-        with self._server.connected() as connection:
+        with self._server.reading() as connection:
             table = SourceTable.found(connection, self._name, self._fault)
             columns = Columns.of(self._declaration.schema, table.table, self._fault)
             query = _Query(connection, table, columns, self._key_of(connection, table))

@@ -16,7 +16,7 @@ import pyarrow as pa
 from millpond.connectors.arrow import arrow_schema
 from millpond.connectors.changes import changes_schema
 from millpond.connectors.pgoutput import lsn_text
-from millpond.connectors.postgres_client import Server
+from millpond.connectors.postgres_client import Server, policies_named
 from millpond.connectors.postgres_dropping import OwnedSlot
 from millpond.connectors.postgres_place import Place
 from millpond.connectors.postgres_publication import Publication
@@ -158,7 +158,7 @@ class PostgresSource:
                 raise self._fault(_way_out(self._origin.server.words_of(error))) from None
 
     def _connected(self, place: Place) -> Iterator[tuple[SourcePage, Place]]:
-        with self._origin.server.connected() as log, self._origin.server.connected() as rows:
+        with self._origin.server.reading() as log, self._origin.server.reading() as rows:
             table = SourceTable.found(rows, self._origin.table, self._fault)
             reading = _Reading(self, self._declaration, table, log, rows, place)
             try:
@@ -216,6 +216,7 @@ class _Reading:
         self._origin, self._fault, self._place = origin, source._fault, place
         self._has_changes = source._has_changes
         self._columns = Columns.of(declaration.schema, table.table, self._fault)
+        self._columns.refuse_generated(table, self._fault)
         errors, name = origin.server.psycopg.errors, origin.publication or place.slot
         self._publication = Publication(log, errors, name, table, self._fault)
         self._slot = Slot(log, place.slot, table, self._publication, self._fault)
@@ -395,4 +396,4 @@ def _way_out(said: str) -> str:
     """What a server says, with what is to be done about it."""
     if "wal_level" in said:
         return f"{said}; set wal_level = logical and restart the server, or read it by poll = 'key'"
-    return said
+    return policies_named(said)

@@ -36,6 +36,8 @@ class TableColumn:
 
     name: str
     type: str
+    is_generated: bool = False
+    """Whether its values are computed from those of others."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,8 @@ def found_table(connection: Any, text: str, fault: Fault) -> Table | None:
     if kind not in ("r", "p"):
         raise fault("it is no table")
     columns = connection.execute(
-        "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute "
+        "SELECT attname, format_type(atttypid, atttypmod), "
+        "coalesce(to_jsonb(a)->>'attgenerated', '') <> '' FROM pg_attribute a "
         "WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped ORDER BY attnum",
         (oid,),
     ).fetchall()

@@ -486,6 +486,42 @@ def test_what_cannot_be_read_is_refused_with_the_way_out(server) -> None:
         reading.end()
 
 
+def test_generated_columns_are_polled_only(server) -> None:
+    columns, declared = "k bigint PRIMARY KEY, v text", "k BIGINT, w STRING"
+    table = table_of(server, f"{columns}, w text GENERATED ALWAYS AS (v || '!') STORED")
+    server.run(f"INSERT INTO {table} VALUES (1, 'a')")
+    for stream in (False, True):
+        reading = Reading(opened(server, table, declared, stream=stream))
+        assert "column w is generated, and the log does not have" in reading.until_error()
+        assert reading.rows == []
+    reading = Reading(opened(server, table, declared, stream=True, poll="k")).until_there(1)
+    assert reading.rows == [(1, "a!")]
+    reading.end()
+    read(server, table).end()  # without it
+    table = table_of(
+        server, "k bigint, v text, w bigint GENERATED ALWAYS AS (k) STORED PRIMARY KEY"
+    )
+    assert "w of the PRIMARY KEY is generated" in Reading(opened(server, table)).until_error()
+
+
+def test_a_table_of_which_a_policy_hides_rows_is_refused(server, monkeypatch) -> None:
+    table = table_of(server, "k bigint PRIMARY KEY, v text", "(1, 'a')", "(2, 'b')")
+    server.run(
+        f"CREATE ROLE r_{table} LOGIN REPLICATION",
+        f"GRANT SELECT ON {table} TO r_{table}",
+        f"CREATE PUBLICATION p_{table} FOR TABLE {table}",
+        f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY",
+        f"CREATE POLICY p ON {table} USING (k > 1)",
+    )
+    monkeypatch.setattr(server, "dsn", server.dsn.replace("postgres@", f"r_{table}@"))
+    for how in ({}, {"stream": True}, {"stream": True, "poll": "k"}):
+        reading = Reading(opened(server, table, publication=f"p_{table}", **how))
+        said = reading.until_error()
+        assert "row-level security" in said
+        assert "as a user with BYPASSRLS" in said
+        assert reading.rows == []
+
+
 @pytest.mark.parametrize(
     ("done", "said"),
     [
