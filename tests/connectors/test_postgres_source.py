@@ -461,6 +461,31 @@ def test_a_poll_waits_for_an_open_transaction_without_an_error(server, caplog, m
     reading.end()
 
 
+def test_a_poll_for_what_comes_has_what_is_open_at_its_beginning_and_no_more(server) -> None:
+    table = server.table("k bigint PRIMARY KEY, v text")
+    server.run(f"INSERT INTO {table} VALUES (1, 'old')")
+    with psycopg.connect(server.dsn) as late:
+        late.execute(f"INSERT INTO {table} VALUES (2, 'late'), (4, 'late')")
+        server.run(
+            f"INSERT INTO {table} VALUES (3, 'there')", f"INSERT INTO {table} VALUES (5, 't')"
+        )
+        reading = Reading(opened(server, table, stream=True, poll="k", snapshot=False))
+        wait_until(lambda: reading.taken.position)
+        server.run(f"INSERT INTO {table} VALUES (6, 'soon')")
+    assert reading.until_there(3).rows == [(2, "late"), (4, "late"), (6, "soon")]
+    taken = reading.end()
+    server.run(f"INSERT INTO {table} VALUES (7, 'next')")
+    reading = Reading(opened(server, table, stream=True, poll="k", snapshot=False), taken)
+    assert reading.until_there(1).rows == [(7, "next")]
+    reading.end()
+    empty = server.table("k bigint PRIMARY KEY, v text")
+    reading = Reading(opened(server, empty, stream=True, poll="k", snapshot=False))
+    wait_until(lambda: reading.taken.position)
+    server.run(f"INSERT INTO {empty} VALUES (1, 'first')")
+    assert reading.until_there(1).rows == [(1, "first")]
+    reading.end()
+
+
 def test_what_could_pass_rows_over_is_not_polled_by(server) -> None:
     table = server.table("k bigint UNIQUE, v text NOT NULL")
     for key, said in (("k", "not UNIQUE and NOT NULL"), ("v", "not UNIQUE"), ("x", "no column x")):
