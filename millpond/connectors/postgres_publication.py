@@ -31,6 +31,8 @@ class Publication:
         try:
             self.connection.execute(statement)
         except (self.errors.DuplicateObject, self.errors.UniqueViolation):
+            if self.number() is not None:  # somebody else has made it meanwhile
+                return
             raise self.fault(
                 f"publication {self.name} is there and has not all changes of the table: of all "
                 "kinds, rows and columns; DROP PUBLICATION it, or have it FOR TABLE ONLY "
@@ -51,7 +53,8 @@ class Publication:
         number, is_by_root = found
         if is_by_root:
             raise self.fault(
-                f"publication {self.name} has what changes in partitions as changes of the whole; "
+                f"publication {self.name} has what changes in this partition as changes of the "
+                "whole table; "
                 "ALTER PUBLICATION … SET (publish_via_partition_root = false), or name another by "
                 "publication = '…'"
             )
@@ -74,7 +77,8 @@ def drop_publication(connection: Any, name: str) -> None:
 
 
 _NUMBER = """
-SELECT coalesce(r.oid, p.oid)::bigint, coalesce((to_jsonb(p)->>'pubviaroot')::boolean, false)
+SELECT coalesce(r.oid, p.oid)::bigint,
+relispartition AND coalesce((to_jsonb(p)->>'pubviaroot')::boolean, false)
 FROM pg_publication p JOIN pg_class c ON c.oid = %s
 LEFT JOIN pg_publication_rel r ON prpubid = p.oid AND prrelid = c.oid
 WHERE pubname = %s AND pubinsert AND pubupdate AND pubdelete AND pubtruncate

@@ -115,7 +115,7 @@ class Inputs:
         self.streams: dict[InputId, StreamIntake] = {}
         self.relations: dict[InputId, RelationIntake] = {}
         self.sources: dict[InputId, tuple[Source, OpenPages]] = {}
-        self._forgetting: list[threading.Thread | None] = []
+        self._forgetting: list[threading.Thread] = []
         """Who has sources forget inputs that are dropped."""
         self.epochs = Epochs(self._heartbeats)
         """From when on queries see them."""
@@ -243,7 +243,8 @@ class Inputs:
         if key in self.sources:
             source, _ = self.sources.pop(key)
             close_source(source)
-            self._forgetting.append(forget(source))
+            if (thread := forget(source)) is not None:
+                self._forgetting.append(thread)
         self.held.discard(key)
         for known in (
             self.read_rows,
@@ -527,7 +528,7 @@ class Inputs:
 
     def wait_until_forgotten(self, until: float) -> None:
         """Waits for the sources of dropped inputs to have forgotten them, until a moment."""
-        for thread in filter(None, self._forgetting):
+        for thread in self._forgetting:
             thread.join(max(0.0, until - time.monotonic()))
 
     def _say_committed(self) -> None:
