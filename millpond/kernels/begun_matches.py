@@ -152,7 +152,7 @@ class Partition:
         if len(new) > MOST_WAYS:
             raise InputError(
                 f"a match of MATCH_RECOGNIZE has more than {MOST_WAYS:,} ways to go on: a "
-                "condition of DEFINE looks at rows of variables between which its PATTERN leaves the "
+                "condition of DEFINE looks at rows of variables between which PATTERN leaves the "
                 "choice; have these variables exclude each other, or ask it of the last row alone"
             )
         return new
