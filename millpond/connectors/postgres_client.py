@@ -75,6 +75,16 @@ class Server:
             raise
         return connection
 
+    def reading(self) -> Any:
+        """A new connection that has all rows of a table or an error, and not those of a policy."""
+        connection = self.connected()
+        try:
+            connection.execute("SET row_security = off")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
     @contextmanager
     def naming(self, fault: Any) -> Iterator[None]:
         """Has faults of PostgreSQL's be errors of ours, made by ``fault`` of what was said."""
@@ -111,6 +121,13 @@ def _place(given: dict[str, Any]) -> str:
     host, port, name = (str(given.get(key) or "") for key in ("host", "port", "dbname"))
     address = f"{host}:{port}" if port else host
     return "/".join(filter(None, (address, name))) or "PostgreSQL's usual place"
+
+
+def policies_named(said: str) -> str:
+    """What a server says, with what is to be done about policies for rows."""
+    if "row-level security" in said:
+        return f"{said}; read it as a user with BYPASSRLS, or as its owner without FORCE"
+    return said
 
 
 def text_given(owner: str, option: str, value: Any) -> str:

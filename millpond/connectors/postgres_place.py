@@ -49,6 +49,20 @@ class Part:
 
 
 @dataclass(frozen=True)
+class Form:
+    """What a table is beyond the names and types of its columns, as its server counts it."""
+
+    published: int | None = None
+    """Its number in the publication: what is taken out and put back has another."""
+    numbers: tuple[int, ...] = ()
+    """Those of the columns: one that is dropped and added has another."""
+    file: int = 0
+    """Where its rows are; another if all were written anew."""
+    versions: tuple[str, ...] = ()
+    """Those of the columns: another if something was done to them."""
+
+
+@dataclass(frozen=True)
 class Place:
     """How far a table was read."""
 
@@ -57,6 +71,7 @@ class Place:
     """The number of the table: one that is made anew has another."""
     types: tuple[str, ...] = ()
     """The columns that are read, and their types."""
+    form: Form = Form()
     chunks: tuple[Chunk, ...] = ()
     is_read: bool = False
     """Whether the snapshot was read to its end."""
@@ -72,10 +87,12 @@ class Place:
     def of(said: dict[str, Any]) -> Place:
         """The place that a commit has."""
         part = said["part"]
+        published, numbers, file, versions = said["form"]
         return Place(
             said["slot"],
             said["oid"],
             tuple(said["types"]),
+            Form(published, tuple(numbers), file, tuple(versions)),
             tuple(
                 Chunk(each[0], None if each[1] is None else tuple(each[1]))
                 for each in said["chunks"]
@@ -89,11 +106,12 @@ class Place:
 
     def as_json(self) -> dict[str, Any]:
         """The place for a commit."""
-        part = self.part
+        part, form = self.part, self.form
         return {
             "slot": self.slot,
             "oid": self.oid,
             "types": list(self.types),
+            "form": [form.published, list(form.numbers), form.file, list(form.versions)],
             "chunks": [
                 [each.snapshot, each.last_key and list(each.last_key)] for each in self.chunks
             ],

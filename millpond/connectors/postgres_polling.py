@@ -10,9 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from millpond.connectors.arrow import arrow_schema
-from millpond.connectors.postgres_client import Server
-from millpond.connectors.postgres_slot import SourceTable
-from millpond.connectors.postgres_tables import quoted
+from millpond.connectors.postgres_client import Server, policies_named
+from millpond.connectors.postgres_tables import SourceTable, quoted
 from millpond.connectors.postgres_values import Columns, TableRows
 from millpond.connectors.sources import Declaration, Progress, SourcePage
 from millpond.errors import InputError
@@ -39,7 +38,7 @@ class PollingSource:
 
     def pages(self) -> Iterator[SourcePage]:
         """The rows there are, or only those that come; an empty page says first where it begins."""
-        return self._waiting({"key": self._key, "last": None, "is_begun": False})
+        return self._waiting({"key": self._key, "last": None, "is_begun": False, "begun": []})
 
     def pages_from(self, position: dict[str, Any]) -> Iterator[SourcePage]:
         """The rows behind a position."""
@@ -73,20 +72,20 @@ class PollingSource:
                 logger.warning("%s: %s; it is asked again", self._declaration.name, said)
                 self._is_closed.wait(5 * LOOK_SECONDS)
             except self._server.psycopg.Error as error:
-                raise self._fault(self._server.words_of(error)) from None
+                raise self._fault(policies_named(self._server.words_of(error))) from None
 
     def _connected(self, position: dict[str, Any]) -> Iterator[SourcePage]:
-        with self._server.connected() as connection:
+        with self._server.reading() as connection:
             table = SourceTable.found(connection, self._name, self._fault)
             columns = Columns.of(self._declaration.schema, table.table, self._fault)
             query = _Query(connection, table, columns, self._key_of(connection, table))
             if not position["is_begun"]:
-                last = query.last() if self._skips else None
-                position = {"key": self._key, "last": last, "is_begun": True}
+                last, *begun = query.beginning() if self._skips else (None,)
+                position = {"key": self._key, "last": last, "is_begun": True, "begun": begun}
                 yield self._page([], position, columns)
             while not self._is_closed.is_set():
                 most = self._declaration.settings.page_rows
-                rows = query.behind(position["last"], most)
+                rows = query.behind(position["last"], position["begun"], most)
                 if rows:
                     page = self._page(rows, position, columns)
                     position = page.position
@@ -143,28 +142,57 @@ class _Query:
         self._connection, self._table, self._columns = connection, table.table.name, columns
         self._key, self._type = quoted(key[0]), key[1]
 
-    def last(self) -> str | None:
-        """The largest value of all rows."""
-        query = f"SELECT max({self._key})::text FROM ONLY {self._table}"  # noqa: S608
-        found: str | None = self._connection.execute(query).fetchone()[0]
-        return found
-
-    def behind(self, last: str | None, most: int) -> list[tuple[str, ...]]:
-        """The next rows, each with its key before it, up to one that was written while a
-        transaction was open that may yet bring rows before it."""
-        behind = "" if last is None else f"WHERE {self._key} > %s::{self._type}"
+    def beginning(self) -> tuple[str | None, str | None, str]:
+        """A value behind which all comes that is not there yet, the largest one there is, and
+        which transactions are over."""
         query = (
-            f"COPY (WITH s AS (SELECT pg_snapshot_xmin(x)::text::bigint AS low, "  # noqa: S608
-            f"pg_snapshot_xmax(x)::text::bigint AS high FROM pg_current_snapshot() x) "
-            f"SELECT mod(t.xmin::text::bigint - mod(s.low, 4294967296) + 4294967296, 4294967296) "
-            f"< s.high - s.low, {self._key}, {self._columns.listed} FROM ONLY {self._table} t, s "
-            f"{behind} ORDER BY {self._key} LIMIT {int(most)}) TO STDOUT"
+            f"WITH {_SNAPSHOT}, r AS (SELECT {self._key} AS k, {_IS_OPEN} AS is_open "  # noqa: S608
+            f"FROM ONLY {self._table} t, s), o AS (SELECT min(k) AS k FROM r WHERE is_open) "
+            "SELECT (SELECT max(r.k)::text FROM r, o WHERE o.k IS NULL OR r.k < o.k), "
+            "(SELECT max(k)::text FROM r), (SELECT x::text FROM s)"
+        )
+        last, largest, snapshot = self._connection.execute(query).fetchone()
+        return last, largest, snapshot
+
+    def behind(self, last: str | None, begun: list[str], most: int) -> list[tuple[str, ...]]:
+        """The next rows, each with its key before it, up to one that was written while a
+        transaction was open that may yet bring rows before it; none that was there when it
+        began."""
+        holds, given = ["true"], list[str]()
+        if last is not None:
+            holds, given = [f"{self._key} > %s::{self._type}"], [last]
+        if begun and begun[0] is not None:
+            is_known = f"pg_visible_in_snapshot({_WRITTEN_BY}, %s::pg_snapshot)"
+            holds.append(f"({self._key} > %s::{self._type} OR NOT {is_known})")
+            given += begun
+        query = (
+            f"COPY (WITH {_SNAPSHOT} SELECT {_IS_OPEN}, {self._key}, {self._columns.listed} "  # noqa: S608
+            f"FROM ONLY {self._table} t, s WHERE {' AND '.join(holds)} "
+            f"ORDER BY {self._key} LIMIT {int(most)}) TO STDOUT"
         )
         rows: list[tuple[str, ...]] = []
-        given = () if last is None else (last,)
         with self._connection.cursor() as cursor, cursor.copy(query, given) as copy:
-            for is_open, *row in copy.rows():
-                if is_open == "t":
-                    break
-                rows.append(tuple(row))
+            is_behind = False
+            for is_open, *row in copy.rows():  # to its end: a COPY left before is an error
+                is_behind = is_behind or is_open == "t"
+                if not is_behind:
+                    rows.append(tuple(row))
         return rows
+
+
+_SNAPSHOT = (
+    "s AS (SELECT x, pg_snapshot_xmin(x)::text::bigint AS low, "
+    "pg_snapshot_xmax(x)::text::bigint AS high FROM pg_current_snapshot() x)"
+)
+"""Which transactions are over: those before ``low``; some from there to ``high`` may be open."""
+
+_BEHIND_LOW = "mod(t.xmin::text::bigint - mod(s.low, 4294967296) + 4294967296, 4294967296)"
+"""How far behind ``low`` the transaction is that wrote a row, in 32 bits."""
+
+_IS_OPEN = f"{_BEHIND_LOW} < s.high - s.low"
+"""Whether a row was written while a transaction was open that is open yet."""
+
+_WRITTEN_BY = (
+    f"(s.low + {_BEHIND_LOW} - CASE WHEN {_IS_OPEN} THEN 0 ELSE 4294967296 END)::text::xid8"
+)
+"""The transaction that wrote a row, in 64 bits."""

@@ -11,40 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from millpond.connectors.pgoutput import Message, decoded, lsn_of, lsn_text
-from millpond.connectors.postgres_tables import Fault, Table, found_table, quoted
-
-
-@dataclass(frozen=True)
-class SourceTable:
-    """A table as it is read: its number, its key, and what SQL calls it."""
-
-    oid: int
-    table: Table
-    key: tuple[tuple[str, str], ...]
-    """The columns of the primary key, and their types with how they are compared."""
-
-    @staticmethod
-    def found(connection: Any, name: str, fault: Fault) -> SourceTable:
-        """A table by the name that a statement has for it."""
-        table = found_table(connection, name, fault)
-        if table is None:
-            raise fault("it is not there")
-        oid, kind = connection.execute(
-            "SELECT oid::bigint, relkind::text FROM pg_class WHERE oid = %s::regclass",
-            (table.name,),
-        ).fetchone()
-        if kind == "p":
-            raise fault("it has partitions, of which each is a table; read those")
-        key = connection.execute(
-            "SELECT attname::text, format_type(atttypid, atttypmod) || coalesce((SELECT "
-            "' COLLATE ' || quote_ident(nspname) || '.' || quote_ident(collname) "
-            "FROM pg_collation c JOIN pg_namespace n ON n.oid = collnamespace "
-            "WHERE c.oid = attcollation), '') FROM pg_index "
-            "JOIN pg_attribute ON attrelid = indrelid AND attnum = ANY(indkey) "
-            "WHERE indrelid = %s AND indisprimary ORDER BY array_position(indkey::int2[], attnum)",
-            (oid,),
-        ).fetchall()
-        return SourceTable(oid, table, tuple(tuple(each) for each in key))
+from millpond.connectors.postgres_place import Form
+from millpond.connectors.postgres_publication import Publication
+from millpond.connectors.postgres_tables import Fault, SourceTable, quoted
 
 
 @dataclass(frozen=True)
@@ -57,52 +26,25 @@ class Look:
     identity: str | None
     """What the table has the log keep of old rows; None: the table is gone."""
     types: tuple[str, ...]
-    is_published: bool
+    form: Form
 
 
 class Slot:
-    """A slot and the publication of the table that it follows."""
+    """A slot of a table that is published."""
 
     def __init__(
         self,
         connection: Any,
-        errors: Any,
         name: str,
         table: SourceTable,
-        publication: str,
+        publication: Publication,
         fault: Fault,
     ) -> None:
-        self._connection, self._errors, self._name = connection, errors, name
+        self._connection, self._name = connection, name
         self._table, self._publication, self._fault = table, publication, fault
         self._confirmed = 0
 
     # -- making and dropping ---------------------------------------------------------------
-
-    def publish(self) -> None:
-        """Has changes of the table be in the log's messages, unless they are."""
-        if self._is_published():
-            return
-        name, table = quoted(self._publication), self._table.table.name
-        statement = f"CREATE PUBLICATION {name} FOR TABLE ONLY {table}"
-        try:
-            self._connection.execute(statement)
-        except (self._errors.DuplicateObject, self._errors.UniqueViolation):
-            if not self._is_published():
-                raise self._fault(
-                    f"publication {self._publication} is there and has not all changes of the "
-                    "table; DROP PUBLICATION it, or name another by publication = '…'"
-                ) from None
-        except self._errors.InsufficientPrivilege as error:
-            said = str(error).splitlines()[0]
-            raise self._fault(f"{said}; have somebody who may do it: {statement}") from None
-
-    def _is_published(self) -> bool:
-        found = self._connection.execute(_PUBLISHED, self._published).fetchone()
-        return bool(found[0])
-
-    @property
-    def _published(self) -> tuple[int, str]:
-        return self._table.oid, self._publication
 
     def make(self, is_temporary: bool) -> None:
         """Makes the slot, unless it is there."""
@@ -153,16 +95,15 @@ class Slot:
 
     def look(self, columns: tuple[str, ...]) -> Look:
         """What time it is at the server, how far its log is, and whether the table is the same."""
-        now, lsn, identity, types = self._connection.execute(
+        now, lsn = self._connection.execute(
             "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, "
-            "pg_current_wal_flush_lsn()::text, "
-            "(SELECT relreplident::text FROM pg_class WHERE oid = %s), "
-            "(SELECT array_agg(attname || ' ' || atttypid) FROM pg_attribute "
-            "WHERE attrelid = %s AND attname = ANY(%s) AND NOT attisdropped)",
-            (self._table.oid, self._table.oid, list(columns)),
+            "pg_current_wal_flush_lsn()::text"
         ).fetchone()
-        found = tuple(sorted(types or ()))
-        return Look(now, lsn_of(lsn), identity, found, self._is_published())
+        given = list(columns), self._table.oid
+        found = self._connection.execute(_TABLE, given).fetchone()
+        identity, file, types, numbers, versions = found or (None, 0, (), (), ())
+        form = Form(self._publication.number(), tuple(numbers), file, tuple(versions))
+        return Look(now, lsn_of(lsn), identity, tuple(sorted(types)), form)
 
     def messages(self, until_lsn: int, most: int) -> Generator[Message | None]:
         """What transactions did, whole ones, up to a place or some more than ``most`` messages."""
@@ -170,7 +111,7 @@ class Slot:
             "SELECT data FROM pg_logical_slot_peek_binary_changes(%s, %s::pg_lsn, %s::int, "
             "'proto_version', '1', 'publication_names', %s)"
         )
-        given = self._name, lsn_text(until_lsn), most, quoted(self._publication)
+        given = self._name, lsn_text(until_lsn), most, quoted(self._publication.name)
         with (
             self._connection.cursor(binary=True) as cursor,
             closing(cursor.stream(query, given)) as found,
@@ -195,10 +136,10 @@ def drop_slot(connection: Any, name: str) -> None:
     )
 
 
-_PUBLISHED = (
-    "SELECT EXISTS (SELECT FROM pg_publication_rel r JOIN pg_publication p ON p.oid = prpubid "
-    "WHERE prrelid = %s AND pubname = %s AND pubinsert AND pubupdate AND pubdelete AND pubtruncate "
-    "AND to_jsonb(r)->>'prqual' IS NULL AND to_jsonb(r)->>'prattrs' IS NULL)"
-)
-"""Whether all changes of all rows and columns of a table are published; earlier servers know of no
-conditions."""
+_TABLE = """
+SELECT relreplident::text, relfilenode::bigint, array_remove(array_agg(attname || ' ' || atttypid),
+NULL), array_remove(array_agg(attnum ORDER BY attname), NULL),
+array_remove(array_agg(a.xmin::text ORDER BY attname), NULL)
+FROM pg_class c LEFT JOIN pg_attribute a ON attrelid = c.oid AND attname = ANY(%s)
+AND NOT attisdropped WHERE c.oid = %s GROUP BY c.oid, relreplident, relfilenode
+"""

@@ -12,8 +12,7 @@ from typing import Any
 
 from millpond.connectors.pgoutput import lsn_of
 from millpond.connectors.postgres_place import Chunk, Place
-from millpond.connectors.postgres_slot import SourceTable
-from millpond.connectors.postgres_tables import Fault, quoted
+from millpond.connectors.postgres_tables import Fault, SourceTable, quoted
 
 KeyedRow = tuple[tuple[str, ...], tuple[str | None, ...]]
 """The key of a row, and the row, as texts."""

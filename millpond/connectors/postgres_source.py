@@ -16,10 +16,13 @@ import pyarrow as pa
 from millpond.connectors.arrow import arrow_schema
 from millpond.connectors.changes import changes_schema
 from millpond.connectors.pgoutput import lsn_text
-from millpond.connectors.postgres_client import Server
+from millpond.connectors.postgres_client import Server, policies_named
+from millpond.connectors.postgres_dropping import OwnedSlot
 from millpond.connectors.postgres_place import Place
-from millpond.connectors.postgres_slot import Slot, SourceTable, drop_slot
+from millpond.connectors.postgres_publication import Publication
+from millpond.connectors.postgres_slot import Look, Slot
 from millpond.connectors.postgres_snapshot import Snapshot
+from millpond.connectors.postgres_tables import SourceTable
 from millpond.connectors.postgres_transactions import Done, RowChange, Transactions
 from millpond.connectors.postgres_values import Columns, Row, TableRows
 from millpond.connectors.sources import Declaration, Progress, SourcePage
@@ -36,9 +39,6 @@ PROMISE_SECONDS = 0.5
 
 PASS_SECONDS = 10.0
 """So often it is noted how far the log was read while it says nothing of a stream's table."""
-
-DROP_TRIES = 100
-"""So often it is tried to drop a slot that somebody reads."""
 
 PREREQUISITE = "55000"
 """What a server says that cannot do what is asked as it is set up."""
@@ -83,7 +83,8 @@ class PostgresSource:
 
     def pages_from(self, position: dict[str, Any]) -> Iterator[SourcePage]:
         """What follows a position."""
-        self._open = self._waiting(Place.of(position))
+        place = Place.of(position)
+        self._open, self._slot_name = self._waiting(place), place.slot
         return self._open
 
     def progress(self) -> Progress:
@@ -93,8 +94,7 @@ class PostgresSource:
     def close(self) -> None:
         """Nobody waits for a row any more."""
         self._is_closed.set()
-        with suppress(ValueError):  # whoever waits for a page sees that it is closed
-            self._open.close()
+        self._has_ended()  # else whoever waits for a page sees that it is closed
 
     def committed(self, position: dict[str, Any]) -> None:
         """The server need not keep what comes before a position."""
@@ -102,30 +102,26 @@ class PostgresSource:
             place, self._position = Place.of(position), position
             self._committed, self._slot_name = place.lsn, place.slot
 
-    def forget(self) -> None:
-        """Drops the slot, so that the server keeps nothing for it; nobody waits for that."""
-        if self._slot_name and self._declaration.lasts:
-            threading.Thread(target=self._drop_slot, daemon=True).start()
+    def forget(self) -> threading.Thread | None:
+        """Drops the slot, so that the server keeps nothing for it; the process does not end before
+        that."""
+        if not self._slot_name or not self._declaration.lasts:
+            return None
+        drop, name = self._owned(self._slot_name).drop, self._declaration.name
+        thread = threading.Thread(target=drop, args=(name, self._has_ended), daemon=False)
+        thread.start()
+        return thread
 
-    def _drop_slot(self) -> None:
-        """If the server does not answer somebody else has to."""
-        server, name = self._origin.server, self._slot_name
+    def _owned(self, slot: str) -> OwnedSlot:
+        return OwnedSlot(self._origin.server, slot, not self._origin.publication)
+
+    def _has_ended(self) -> bool:
+        """Whether nobody reads any more, who could yet make the slot."""
         try:
-            with server.connected() as connection:
-                for _ in range(DROP_TRIES):
-                    with suppress(server.psycopg.errors.ObjectInUse):  # it is read at the moment
-                        drop_slot(connection, name)
-                        return
-                    time.sleep(LOOK_SECONDS)
-                drop_slot(connection, name)
-        except server.psycopg.Error as error:
-            logger.warning(
-                "%s: its slot stays, and the server keeps its log for it (%s); SELECT "
-                "pg_drop_replication_slot('%s')",
-                self._declaration.name,
-                server.words_of(error),
-                name,
-            )
+            self._open.close()
+        except ValueError:  # a page is being read
+            return False
+        return True
 
     # -- reading ---------------------------------------------------------------------------
 
@@ -162,10 +158,15 @@ class PostgresSource:
                 raise self._fault(_way_out(self._origin.server.words_of(error))) from None
 
     def _connected(self, place: Place) -> Iterator[tuple[SourcePage, Place]]:
-        with self._origin.server.connected() as log, self._origin.server.connected() as rows:
+        with self._origin.server.reading() as log, self._origin.server.reading() as rows:
             table = SourceTable.found(rows, self._origin.table, self._fault)
             reading = _Reading(self, self._declaration, table, log, rows, place)
-            yield from reading.pages()
+            try:
+                yield from reading.pages()
+            finally:
+                if not self._declaration.lasts:  # its slot ends with its connection
+                    with suppress(self._origin.server.psycopg.Error):
+                        self._owned(place.slot).drop_publication(rows)
 
     # -- pages -----------------------------------------------------------------------------
 
@@ -215,9 +216,10 @@ class _Reading:
         self._origin, self._fault, self._place = origin, source._fault, place
         self._has_changes = source._has_changes
         self._columns = Columns.of(declaration.schema, table.table, self._fault)
-        errors = origin.server.psycopg.errors
-        publication = origin.publication or f"millpond_{table.oid}"
-        self._slot = Slot(log, errors, place.slot, table, publication, self._fault)
+        self._columns.refuse_generated(table, self._fault)
+        errors, name = origin.server.psycopg.errors, origin.publication or place.slot
+        self._publication = Publication(log, errors, name, table, self._fault)
+        self._slot = Slot(log, place.slot, table, self._publication, self._fault)
         self._snapshot = Snapshot(rows, table, self._columns.names, self._fault)
         self._transactions = Transactions(
             table.oid,
@@ -244,14 +246,17 @@ class _Reading:
                 "it was made anew since it was read; DROP it here and declare it again"
             )
         if not place.oid:
-            self._slot.publish()
             look = self._slot.look(self._columns.names)
             self._place = replace(place, oid=self._table.oid, types=look.types)
             self._transactions.check_table(look.types, look.identity, self._place)
+            self._publication.publish()
+            form = replace(look.form, published=self._publication.number())
+            self._place = replace(self._place, form=form)
             self._slot.make(not self._declaration.lasts)
             self._wait_for_open_transactions()
         else:
             self._slot.check(place.lsn)
+            self._check(self._slot.look(self._columns.names))
 
     def _wait_for_open_transactions(self) -> None:
         """Those that are open when the slot is there may be neither in its log nor in a snapshot
@@ -284,7 +289,9 @@ class _Reading:
         most, noted, noted_at = self._usual, self._place, time.monotonic()
         while not self._source._is_closed.is_set():
             self._slot.pass_to(min(self._source._committed, self._place.lsn))
-            look, before, counted = self._slot.look(self._columns.names), self._place, _Counted()
+            look = self._slot.look(self._columns.names)
+            self._check(look)
+            before, counted = self._place, _Counted()
             for page in self._peeked(look.lsn, most, counted):
                 noted, noted_at = self._place, time.monotonic()
                 yield page, self._place
@@ -292,7 +299,6 @@ class _Reading:
                 most = 4 * most if self._place == before else self._usual
                 continue
             most = self._usual
-            self._check(look)
             self._place = self._place.behind(look.lsn, BEGINNING)
             is_due = self._has_changes or self._place != noted
             if is_due and time.monotonic() > noted_at + self._pause:
@@ -309,13 +315,25 @@ class _Reading:
     def _pause(self) -> float:
         return PROMISE_SECONDS if self._has_changes else PASS_SECONDS
 
-    def _check(self, look: Any) -> None:
+    def _check(self, look: Look) -> None:
         """Refuses a table that is another one by now, though nothing was written to it since."""
         self._transactions.check_table(look.types, look.identity, self._place)
-        if not look.is_published:
+        known, found = self._place.form, look.form
+        why = ""
+        if found.published is None:
+            why = "is not in the publication any more"
+        elif found.published != known.published:
+            why = "was taken out of the publication and put back"
+        elif found.numbers != known.numbers:
+            why = "has columns that were dropped or renamed, and others of their names"
+        elif found.file != known.file and found.versions != known.versions:
+            why = "was written anew, with columns that were changed (ALTER TABLE … TYPE … USING)"
+        if why:
             raise self._fault(
-                "it is not in the publication any more; DROP it here and declare it again"
+                f"it {why}: what was read is not what it holds; DROP it here and declare it again, "
+                "which reads the table anew"
             )
+        self._place = replace(self._place, form=found)
 
     def _peeked(self, until_lsn: int, most: int, counted: _Counted) -> Iterator[SourcePage]:
         """Pages of what the log has; counts its messages."""
@@ -378,4 +396,4 @@ def _way_out(said: str) -> str:
     """What a server says, with what is to be done about it."""
     if "wal_level" in said:
         return f"{said}; set wal_level = logical and restart the server, or read it by poll = 'key'"
-    return said
+    return policies_named(said)

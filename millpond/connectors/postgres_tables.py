@@ -36,6 +36,8 @@ class TableColumn:
 
     name: str
     type: str
+    is_generated: bool = False
+    """Whether its values are computed from those of others."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,8 @@ def found_table(connection: Any, text: str, fault: Fault) -> Table | None:
     if kind not in ("r", "p"):
         raise fault("it is no table")
     columns = connection.execute(
-        "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute "
+        "SELECT attname, format_type(atttypid, atttypmod), "
+        "coalesce(to_jsonb(a)->>'attgenerated', '') <> '' FROM pg_attribute a "
         "WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped ORDER BY attnum",
         (oid,),
     ).fetchall()
@@ -112,3 +115,36 @@ def found_table(connection: Any, text: str, fault: Fault) -> Table | None:
         tuple(TableColumn(*each) for each in columns),
         tuple(frozenset(each) for (each,) in keys),
     )
+
+
+@dataclass(frozen=True)
+class SourceTable:
+    """A table as it is read: its number, its key, and what SQL calls it."""
+
+    oid: int
+    table: Table
+    key: tuple[tuple[str, str], ...]
+    """The columns of the primary key, and their types with how they are compared."""
+
+    @staticmethod
+    def found(connection: Any, name: str, fault: Fault) -> SourceTable:
+        """A table by the name that a statement has for it."""
+        table = found_table(connection, name, fault)
+        if table is None:
+            raise fault("it is not there")
+        oid, kind = connection.execute(
+            "SELECT oid::bigint, relkind::text FROM pg_class WHERE oid = %s::regclass",
+            (table.name,),
+        ).fetchone()
+        if kind == "p":
+            raise fault("it has partitions, of which each is a table; read those")
+        key = connection.execute(
+            "SELECT attname::text, format_type(atttypid, atttypmod) || coalesce((SELECT "
+            "' COLLATE ' || quote_ident(nspname) || '.' || quote_ident(collname) "
+            "FROM pg_collation c JOIN pg_namespace n ON n.oid = collnamespace "
+            "WHERE c.oid = attcollation), '') FROM pg_index "
+            "JOIN pg_attribute ON attrelid = indrelid AND attnum = ANY(indkey) "
+            "WHERE indrelid = %s AND indisprimary ORDER BY array_position(indkey::int2[], attnum)",
+            (oid,),
+        ).fetchall()
+        return SourceTable(oid, table, tuple(tuple(each) for each in key))

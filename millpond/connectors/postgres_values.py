@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from millpond.connectors.arrow import RowPosition, arrow_schema, conform
 from millpond.connectors.bad_rows import BadRow, salvaged, told_apart
-from millpond.connectors.postgres_tables import Fault, Table, quoted
+from millpond.connectors.postgres_tables import Fault, SourceTable, Table, quoted
 from millpond.connectors.sources import Declaration
 from millpond.connectors.times import check_times
 from millpond.schema import Schema, Type
@@ -57,6 +57,20 @@ class Columns:
             names.append(column.name)
             types.append(column.type)
         return Columns(schema, tuple(names), tuple(types))
+
+    def refuse_generated(self, table: SourceTable, fault: Fault) -> None:
+        """Refuses columns whose values are in no log, also those of the PRIMARY KEY."""
+        generated = [each.name for each in table.table.columns if each.is_generated]
+        for name in set(self.names).intersection(generated):
+            raise fault(
+                f"column {name} is generated, and the log does not have its values; leave it out "
+                "and compute it in the query, or read the table by poll = 'key'"
+            )
+        for name in {name for name, _ in table.key}.intersection(generated):
+            raise fault(
+                f"column {name} of the PRIMARY KEY is generated, and the log does not have its "
+                "values; have a key of other columns, or read the table by poll = 'key'"
+            )
 
     @property
     def listed(self) -> str:

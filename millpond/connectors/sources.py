@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -97,7 +98,7 @@ class Source(Protocol):
     committed: where a source begins, say, that takes what comes from now on. One that waits may
     have ``close()``: it is to end. One that somebody keeps its data for may have
     ``committed(position)``: what comes before is in a commit that lasts and need not be kept; and
-    ``forget()``: the input is dropped.
+    ``forget()``: the input is dropped; what takes a while is done by a thread that it returns.
     """
 
     ends: bool
@@ -125,11 +126,12 @@ def say_committed(source: Source, position: Any) -> None:
         committed(position)
 
 
-def forget(source: Source) -> None:
-    """Has a source keep nothing for a later run, where it may; its input is dropped."""
+def forget(source: Source) -> threading.Thread | None:
+    """Has a source keep nothing for a later run, where it may; its input is dropped. The thread
+    that is at it, if there is one."""
     found = getattr(source, "forget", None)
-    if found is not None:
-        found()
+    thread: threading.Thread | None = None if found is None else found()
+    return thread
 
 
 def is_live(source: Source) -> bool:

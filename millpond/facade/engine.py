@@ -800,6 +800,7 @@ class Engine:
                 self._let_go()
         if self._following is not None:
             self._following.close(until - time.monotonic())
+        self.inputs.wait_until_forgotten(until)
         if left:
             logger.warning("closed after %g seconds while still at work: %s", seconds, left)
 

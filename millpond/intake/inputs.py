@@ -3,6 +3,8 @@
 Every change ends in ``arrived(queue)``, by which the engine tells its running operators.
 """
 
+import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -113,6 +115,8 @@ class Inputs:
         self.streams: dict[InputId, StreamIntake] = {}
         self.relations: dict[InputId, RelationIntake] = {}
         self.sources: dict[InputId, tuple[Source, OpenPages]] = {}
+        self._forgetting: list[threading.Thread | None] = []
+        """Who has sources forget inputs that are dropped."""
         self.epochs = Epochs(self._heartbeats)
         """From when on queries see them."""
         self.catalog, self.store = catalog, store
@@ -239,7 +243,7 @@ class Inputs:
         if key in self.sources:
             source, _ = self.sources.pop(key)
             close_source(source)
-            forget(source)
+            self._forgetting.append(forget(source))
         self.held.discard(key)
         for known in (
             self.read_rows,
@@ -520,6 +524,11 @@ class Inputs:
         """Has no source wait any more."""
         for source, _ in self.sources.values():
             close_source(source)
+
+    def wait_until_forgotten(self, until: float) -> None:
+        """Waits for the sources of dropped inputs to have forgotten them, until a moment."""
+        for thread in filter(None, self._forgetting):
+            thread.join(max(0.0, until - time.monotonic()))
 
     def _say_committed(self) -> None:
         """What is noted is in the log: so sources need not keep what comes before."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -14,7 +15,7 @@ import pytest
 
 from millpond import Engine
 from millpond.catalog import Connector, RelationEntry, StreamEntry
-from millpond.connectors import open_source, postgres_source
+from millpond.connectors import open_source, postgres_dropping, postgres_polling, postgres_source
 from millpond.connectors.sources import Declaration, Taken
 from millpond.errors import MillpondError
 from millpond.settings import Settings
@@ -34,8 +35,11 @@ COLUMNS = "k BIGINT, v STRING"
 @pytest.fixture(autouse=True)
 def _look_often(monkeypatch) -> None:
     monkeypatch.setattr(postgres_source, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(postgres_polling, "LOOK_SECONDS", 0.01)
     monkeypatch.setattr(postgres_source, "PROMISE_SECONDS", 0.05)
     monkeypatch.setattr(postgres_source, "PASS_SECONDS", 0.05)
+    monkeypatch.setattr(postgres_dropping, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(postgres_dropping, "TRIES", 100_000)
 
 
 def table_of(server, columns: str = "k bigint PRIMARY KEY, v text", *rows: str) -> str:
@@ -306,9 +310,18 @@ def test_an_idle_table_holds_no_stream_up(server) -> None:
         engine.stop(drain=False)
 
 
+def left_of(server, name: str) -> tuple[int, int]:
+    """How many slots and publications there are of an input."""
+    slots = f"SELECT count(*) FROM pg_replication_slots WHERE slot_name LIKE 'millpond_{name}_%'"
+    (slot,), (publication,) = server.rows(
+        f"{slots} UNION ALL "
+        f"SELECT count(*) FROM pg_publication WHERE pubname LIKE 'millpond_{name}_%'"
+    )
+    return slot, publication
+
+
 def test_drop_drops_the_slot_and_a_run_without_a_store_keeps_none(server, tmp_path) -> None:
     table = table_of(server)
-    count = "SELECT count(*) FROM pg_replication_slots WHERE slot_name LIKE 'millpond_dropped_%'"
     declare = (
         f"CREATE RELATION Dropped ({COLUMNS}) FROM postgres('{server.dsn}', table = '{table}') "
         "WITH (changes = true); CREATE QUERY q AS SELECT k FROM Dropped"
@@ -318,11 +331,93 @@ def test_drop_drops_the_slot_and_a_run_without_a_store_keeps_none(server, tmp_pa
         with Engine(store=store) as engine:
             engine.execute(declare)
             engine.run_sources(rows=1)
-            assert server.rows(count) == [(1,)]
-        wait_until(lambda: server.rows(count) == [(int(store is not None),)])  # noqa: B023
-    with Engine(store=tmp_path / "store") as engine:
+            assert left_of(server, "dropped") == (1, 1)
+        kept = int(store is not None)
+        wait_until(lambda: left_of(server, "dropped") == (kept, kept))  # noqa: B023
+    with Engine(store=tmp_path / "store") as engine:  # which has not read it
         engine.execute("DROP QUERY q; DROP RELATION Dropped")
-        wait_until(lambda: server.rows(count) == [(0,)])
+    assert left_of(server, "dropped") == (0, 0)
+
+
+def test_drop_waits_for_whoever_reads_the_slot(server, monkeypatch) -> None:
+    table = table_of(server, "k bigint PRIMARY KEY, v text", "(1, 'a')")
+    reading = Reading(opened(server, table, slot="millpond_busy")).until_there(1)
+    reading.end()
+    tried, drop_slot = [], postgres_dropping.drop_slot
+    monkeypatch.setattr(
+        postgres_dropping, "drop_slot", lambda *given: tried.append(given) or drop_slot(*given)
+    )
+    name = reading.source._slot_name
+    with psycopg.connect(server.dsn, autocommit=True, replication="database") as busy:
+        options = f"(proto_version '1', publication_names '{name}')"
+        busy.pgconn.exec_(f"START_REPLICATION SLOT {name} LOGICAL 0/0 {options}".encode())
+        thread = reading.source.forget()
+        wait_until(lambda: len(tried) > 3)
+        assert left_of(server, "busy") == (1, 1)
+        busy.pgconn.finish()
+    thread.join(PATIENCE_SECONDS)
+    assert left_of(server, "busy") == (0, 0)
+
+
+def test_drop_waits_for_whoever_makes_the_slot(server, monkeypatch) -> None:
+    table = table_of(server)
+    with psycopg.connect(server.dsn) as late:
+        late.execute("SELECT pg_current_xact_id()")  # the slot is there when this has ended
+        reading = Reading(opened(server, table, slot="millpond_slow"))
+        wait_until(lambda: left_of(server, "slow")[1])
+        reading.source.close()
+        thread = reading.source.forget()
+        assert thread.is_alive()
+    thread.join(PATIENCE_SECONDS)
+    assert left_of(server, "slow") == (0, 0)
+    reading.end()
+
+
+def test_what_others_may_do_with_a_table_stays(server) -> None:
+    """A publication has PostgreSQL refuse UPDATE and DELETE of tables without identity."""
+    bare = server.table("k bigint, v text")
+    late = server.table("k bigint PRIMARY KEY DEFERRABLE, v text")
+    for table, stream in ((bare, True), (late, True), (bare, False)):
+        server.run(f"INSERT INTO {table} VALUES (1, 'a')")
+        said = Reading(opened(server, table, stream=stream)).until_error()
+        assert "ALTER TABLE … REPLICA IDENTITY FULL" in said
+        assert ("no replica identity" in said and "poll = 'key'" in said) == stream
+        server.run(f"UPDATE {table} SET v = 'b'", f"DELETE FROM {table}")
+    server.run(
+        f"CREATE UNIQUE INDEX i_{bare} ON {bare} (k)", f"ALTER TABLE {bare} ALTER k SET NOT NULL"
+    )
+    server.run(f"ALTER TABLE {bare} REPLICA IDENTITY USING INDEX i_{bare}")
+    server.run(f"INSERT INTO {bare} VALUES (1, 'a')")
+    reading = Reading(opened(server, bare, stream=True)).until_there(1)
+    server.run(f"UPDATE {bare} SET v = 'c'")
+    assert "a row was changed at" in reading.until_error()
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("FOR ALL TABLES", ""),
+        ("FOR TABLE ONLY {t}", ""),
+        ("FOR TABLE ONLY {t} WITH (publish = 'insert')", "has not all changes of the table"),
+        ("FOR TABLE ONLY {t} WHERE (k > 1)", "has not all changes of the table"),
+        ("FOR TABLE ONLY {t} (k)", "has not all changes of the table"),
+        ("", "has not all changes .* or have it FOR TABLE ONLY .* or FOR ALL TABLES"),
+        ("FOR TABLE {t} WITH (publish_via_partition_root = true)", "via_partition_root = false"),
+    ],
+)
+def test_a_named_publication_has_all_changes_of_the_table(server, what, said) -> None:
+    table = table_of(server)
+    server.run(f"CREATE PUBLICATION p_{table} {what.format(t=table)}")
+    reading = Reading(opened(server, table, publication=f"p_{table}"))
+    try:
+        if said:
+            assert re.search(said, reading.until_error())
+            return
+        server.run(f"INSERT INTO {table} VALUES (1, 'a')", f"UPDATE {table} SET v = 'b'")
+        reading.until(lambda each: each.content() == held(server, table))
+        reading.end()
+    finally:
+        server.run(f"DROP PUBLICATION p_{table}")
 
 
 # -- polling -------------------------------------------------------------------------------
@@ -340,6 +435,54 @@ def test_a_table_is_polled_by_a_column_whose_values_grow(server) -> None:
         late.execute(f"INSERT INTO {table} VALUES (30, 'late')")
         server.run(f"INSERT INTO {table} VALUES (31, 'soon')")
     assert reading.until_there(2).rows == [(30, "late"), (31, "soon")]
+    reading.end()
+
+
+def test_a_poll_waits_for_an_open_transaction_without_an_error(server, caplog, monkeypatch) -> None:
+    answers, behind = [], postgres_polling._Query.behind
+    monkeypatch.setattr(
+        postgres_polling._Query,
+        "behind",
+        lambda *given: answers.append(behind(*given)) or answers[-1],
+    )
+    table = server.table("k bigint PRIMARY KEY, v text")
+    server.run(f"INSERT INTO {table} VALUES (1, 'old')")
+    taken = Reading(opened(server, table, stream=True, poll="k")).until_there(1).end()
+    with psycopg.connect(server.dsn) as late:
+        late.execute(f"INSERT INTO {table} VALUES (2, 'late')")
+        rows = "SELECT n, repeat('x', 100) FROM generate_series(3, 2000) n"
+        server.run(f"INSERT INTO {table} {rows}")
+        reading = Reading(opened(server, table, stream=True, poll="k", page_rows=2000), taken)
+        asked = len(answers)
+        wait_until(lambda: reading.error or len(answers) > asked + 3)
+        assert (reading.rows, reading.error) == ([], None)
+    assert [row[0] for row in reading.until_there(1999).rows] == list(range(2, 2001))
+    assert "it is asked again" not in caplog.text
+    reading.end()
+
+
+def test_a_poll_for_what_comes_has_what_is_open_at_its_beginning_and_no_more(server) -> None:
+    table = server.table("k bigint PRIMARY KEY, v text")
+    server.run(f"INSERT INTO {table} VALUES (1, 'old')")
+    with psycopg.connect(server.dsn) as late:
+        late.execute(f"INSERT INTO {table} VALUES (2, 'late'), (4, 'late')")
+        server.run(
+            f"INSERT INTO {table} VALUES (3, 'there')", f"INSERT INTO {table} VALUES (5, 't')"
+        )
+        reading = Reading(opened(server, table, stream=True, poll="k", snapshot=False))
+        wait_until(lambda: reading.taken.position)
+        server.run(f"INSERT INTO {table} VALUES (6, 'soon')")
+    assert reading.until_there(3).rows == [(2, "late"), (4, "late"), (6, "soon")]
+    taken = reading.end()
+    server.run(f"INSERT INTO {table} VALUES (7, 'next')")
+    reading = Reading(opened(server, table, stream=True, poll="k", snapshot=False), taken)
+    assert reading.until_there(1).rows == [(7, "next")]
+    reading.end()
+    empty = server.table("k bigint PRIMARY KEY, v text")
+    reading = Reading(opened(server, empty, stream=True, poll="k", snapshot=False))
+    wait_until(lambda: reading.taken.position)
+    server.run(f"INSERT INTO {empty} VALUES (1, 'first')")
+    assert reading.until_there(1).rows == [(1, "first")]
     reading.end()
 
 
@@ -368,6 +511,42 @@ def test_what_cannot_be_read_is_refused_with_the_way_out(server) -> None:
         reading.end()
 
 
+def test_generated_columns_are_polled_only(server) -> None:
+    columns, declared = "k bigint PRIMARY KEY, v text", "k BIGINT, w STRING"
+    table = table_of(server, f"{columns}, w text GENERATED ALWAYS AS (v || '!') STORED")
+    server.run(f"INSERT INTO {table} VALUES (1, 'a')")
+    for stream in (False, True):
+        reading = Reading(opened(server, table, declared, stream=stream))
+        assert "column w is generated, and the log does not have" in reading.until_error()
+        assert reading.rows == []
+    reading = Reading(opened(server, table, declared, stream=True, poll="k")).until_there(1)
+    assert reading.rows == [(1, "a!")]
+    reading.end()
+    read(server, table).end()  # without it
+    table = table_of(
+        server, "k bigint, v text, w bigint GENERATED ALWAYS AS (k) STORED PRIMARY KEY"
+    )
+    assert "w of the PRIMARY KEY is generated" in Reading(opened(server, table)).until_error()
+
+
+def test_a_table_of_which_a_policy_hides_rows_is_refused(server, monkeypatch) -> None:
+    table = table_of(server, "k bigint PRIMARY KEY, v text", "(1, 'a')", "(2, 'b')")
+    server.run(
+        f"CREATE ROLE r_{table} LOGIN REPLICATION",
+        f"GRANT SELECT ON {table} TO r_{table}",
+        f"CREATE PUBLICATION p_{table} FOR TABLE {table}",
+        f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY",
+        f"CREATE POLICY p ON {table} USING (k > 1)",
+    )
+    monkeypatch.setattr(server, "dsn", server.dsn.replace("postgres@", f"r_{table}@"))
+    for how in ({}, {"stream": True}, {"stream": True, "poll": "k"}):
+        reading = Reading(opened(server, table, publication=f"p_{table}", **how))
+        said = reading.until_error()
+        assert "row-level security" in said
+        assert "as a user with BYPASSRLS" in said
+        assert reading.rows == []
+
+
 @pytest.mark.parametrize(
     ("done", "said"),
     [
@@ -375,6 +554,8 @@ def test_what_cannot_be_read_is_refused_with_the_way_out(server) -> None:
         ("ALTER TABLE {t} ALTER v TYPE varchar(9)", "its columns have changed.*declare it again"),
         ("ALTER TABLE {t} DROP v; INSERT INTO {t} VALUES (7)", "its columns have changed"),
         ("ALTER TABLE {t} RENAME v TO w", "its columns have changed"),
+        ("ALTER TABLE {t} DROP v, ADD v text", "columns that were dropped or renamed"),
+        ("ALTER TABLE {t} ALTER v TYPE text USING upper(v)", "was written anew, with columns"),
         ("ALTER TABLE {t} REPLICA IDENTITY DEFAULT; DELETE FROM {t}", "REPLICA IDENTITY FULL"),
         ("DROP TABLE {t}", "its columns have changed: .*gone|not in the publication any more"),
         ("DROP PUBLICATION {p}", "not in the publication any more"),
@@ -384,13 +565,66 @@ def test_a_table_that_becomes_another_one_is_an_error(server, done, said) -> Non
     table = table_of(server, "k bigint PRIMARY KEY, v text", "(1, 'a')")
     reading = read(server, table)
     server.run(f"INSERT INTO {table} VALUES (2, 'b')", f"ALTER TABLE {table} ADD more int")
-    ((oid,),) = server.rows(f"SELECT '{table}'::regclass::oid::bigint")
     reading.until_there(2)
-    for statement in done.format(t=table, p=f"millpond_{oid}").split(";"):
+    for statement in done.format(t=table, p=reading.source._slot_name).split(";"):
         server.run(statement)
     with pytest.raises(MillpondError, match=said):
         reading.until(lambda _: False)
     assert reading.content() == {(1, "a"): 1, (2, "b"): 1}
+
+
+def test_columns_that_change_their_names_are_other_ones(server) -> None:
+    table = table_of(server, "k bigint PRIMARY KEY, v text, w text", "(1, 'a', 'b')")
+    reading = Reading(opened(server, table, "k BIGINT, v STRING, w STRING")).until_there(1)
+    swap = (("v", "x"), ("w", "v"), ("x", "w"))
+    with psycopg.connect(server.dsn) as connection:
+        for before, name in swap:
+            connection.execute(f"ALTER TABLE {table} RENAME {before} TO {name}")
+    assert "columns that were dropped or renamed" in reading.until_error()
+
+
+@pytest.mark.parametrize(
+    ("done", "said"),
+    [
+        ("ALTER TABLE {t} DROP v; ALTER TABLE {t} ADD v text", "dropped or renamed"),
+        ("ALTER TABLE {t} ALTER v TYPE text USING upper(v)", "was written anew, with columns"),
+        ("ALTER PUBLICATION {p} DROP TABLE {t}", "is not in the publication any more"),
+        (
+            "ALTER PUBLICATION {p} DROP TABLE {t}; INSERT INTO {t} VALUES (2, 'lost'); {put_back}",
+            "was taken out of the publication and put back",
+        ),
+    ],
+)
+def test_what_was_done_between_two_runs_is_seen_before_a_row_comes(server, done, said) -> None:
+    table = table_of(server, "k bigint PRIMARY KEY, v text", "(1, 'a')")
+    reading = read(server, table)
+    wait_until(lambda: reading.taken.position["lsn"] != "0/0")
+    taken = reading.end()
+    name = reading.source._slot_name
+    put_back = f"ALTER PUBLICATION {name} ADD TABLE {table}"
+    for statement in done.format(t=table, p=name, put_back=put_back).split(";"):
+        server.run(statement)
+    server.run(f"INSERT INTO {table} VALUES (3, 'c')")
+    again = Reading(opened(server, table), taken)
+    assert said in again.until_error()
+    assert again.rows == []
+
+
+def test_a_table_that_is_only_packed_is_the_same(server) -> None:
+    table = table_of(server, "k bigint PRIMARY KEY, v text", "(1, 'a')")
+    reading = read(server, table)
+    server.run(
+        f"VACUUM FULL {table}",
+        f"CLUSTER {table} USING {table}_pkey",
+        f"ALTER TABLE {table} ADD more float DEFAULT random()",  # which writes all rows anew
+        f"INSERT INTO {table} VALUES (2, 'b')",
+    )
+    taken = reading.until_there(2).end()
+    server.run(f"ALTER TABLE {table} ALTER v SET STATISTICS 7", f"UPDATE {table} SET v = 'c'")
+    reading = read(server, table, taken, reading.content())
+    server.run(f"VACUUM FULL {table}", f"DELETE FROM {table}")
+    reading.until(lambda each: len(each.rows) == 6)
+    reading.end()
 
 
 def test_a_slot_or_table_that_is_gone_is_an_error(server) -> None:
