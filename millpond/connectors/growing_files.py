@@ -24,6 +24,9 @@ from millpond.connectors.locations import Location
 from millpond.errors import InputError
 
 PIECE_BYTES = 2**20
+LOOKS_UNTIL_GONE = 10
+"""A file is gone when so many looks in a row have not found it: one that is renamed is missing from
+a listing, or has another name by the time that it is opened."""
 
 
 class GrowingFiles:
@@ -37,12 +40,20 @@ class GrowingFiles:
         """As which file each was read to its end."""
         self._held: dict[int, int] = {}
         """The descriptors of one file and of the one before it."""
+        self._missed: dict[int, int] = {}
+        """How many looks in a row have not told what became of a file."""
+        self._missing: dict[int, int] = {}
+        """The same, of the look that goes on."""
+        self._waits = False
+        """Whether nothing is read in this look, for what comes first is looked for."""
 
     def begin(self) -> None:
         """Files that one file was rotated to before are left alone."""
         if self._is_one:
-            rotated = [each for each in self._found() if not self._is_main(each)]
-            self._offsets = [_passed(each) for each in rotated]
+            found = [*self._found(), *self._found()]
+            main = {each.status.st_ino for each in found if self._is_main(each)}
+            rotated = {each.status.st_ino: each for each in found}
+            self._offsets = [_passed(each) for ino, each in rotated.items() if ino not in main]
 
     def go_on(self, offsets: list[Offset]) -> None:
         """Reads on behind offsets."""
@@ -71,7 +82,10 @@ class GrowingFiles:
         found = self._look()
         for at in range(len(self._offsets)):
             offset = self._offsets[at]
-            seen, is_final = found[offset.inode], self._is_final(at)
+            seen = found.get(offset.inode)
+            if seen is None:
+                continue
+            is_final = self._is_final(at)
             state = (*seen.signature, is_final)
             if offset.lines != PASSED and self._done.get(offset.inode) != state:
                 is_done = yield from self._pieces_of(at, seen, is_final)
@@ -126,35 +140,58 @@ class GrowingFiles:
     # -- looking ---------------------------------------------------------------------------
 
     def _look(self) -> dict[int, Seen]:
-        """Looks which files there are; the offsets are then of those, by their inodes.
-
-        What may come of a file that was renamed during the look is looked at once more.
-        """
-        try:
-            return self._looked()
-        except InputError:
-            return self._looked()
-
-    def _looked(self) -> dict[int, Seen]:
+        """Looks which files there are, by their inodes; the offsets are then of those, and of
+        those that may have been renamed meanwhile."""
         self._let_go()
+        self._missing, self._waits = {}, False
         found = {each.status.st_ino: each for each in self._found()}
-        known, left = list[Offset](), dict(found)
-        for offset in self._offsets:
-            seen = found.get(offset.inode)
-            if seen is not None and self._is_same(offset, seen):
-                known.append(replace(offset, name=str(seen.path), size=seen.status.st_size))
-                left.pop(offset.inode, None)
-            elif seen is not None and offset.name == str(seen.path) and self._is_read(offset):
-                copy = self._copy_of(offset, left)
-                known.append(replace(offset, name=str(copy.path), inode=copy.status.st_ino))
-                del left[copy.status.st_ino]
-            else:
-                self._refuse_gone(offset)
+        left = dict(found)
+        again = [self._known_again(offset, found, left) for offset in self._offsets]
+        known = [each for each in again if each is not None]
         new = [seen for seen in left.values() if not self._is_copy(seen, known, found)]
+        self._missed = self._missing
+        if self._waits:
+            return {}
         self._offsets = known + [_begun(each) for each in self._in_order(new)]
         self._done = {inode: state for inode, state in self._done.items() if inode in found}
         self._hold(found)
         return found
+
+    def _known_again(
+        self, offset: Offset, found: dict[int, Seen], left: dict[int, Seen]
+    ) -> Offset | None:
+        """The offset of a file that is there, or looked for; None if it is gone."""
+        seen = found.get(offset.inode)
+        is_same = None if seen is None else self._is_same(offset, seen)
+        if seen is None or is_same is None:  # it is not listed, or was renamed since it was
+            left.pop(offset.inode, None)
+            return self._looked_for(offset, self._gone(offset))
+        if is_same:
+            left.pop(offset.inode, None)
+            return replace(offset, name=str(seen.path), size=seen.status.st_size)
+        if offset.name == str(seen.path) and self._is_read(offset):
+            return self._in_copy(offset, left)
+        fault = self._gone(offset)
+        if fault is None:
+            return None  # another file has its inode
+        left.pop(offset.inode)
+        return self._looked_for(offset, fault)
+
+    def _looked_for(self, offset: Offset, fault: InputError | None) -> Offset | None:
+        return offset if self._is_awaited(offset.inode, fault) else None
+
+    def _is_awaited(self, inode: int, fault: InputError | None) -> bool:
+        """Whether the next look may tell what became of a file; if none has, the fault is raised.
+
+        Of one file nothing is read meanwhile where rows may be at stake: they come in order.
+        """
+        self._missing[inode] = self._missed.get(inode, 0) + 1
+        if self._missing[inode] >= LOOKS_UNTIL_GONE:
+            if fault is not None:
+                raise fault
+            return False
+        self._waits = self._waits or (self._is_one and fault is not None)
+        return True
 
     def _found(self) -> list[Seen]:
         """The files there are now, and those that are held."""
@@ -207,37 +244,47 @@ class GrowingFiles:
             else:
                 os.close(descriptor)
 
-    def _is_same(self, offset: Offset, seen: Seen) -> bool:
+    def _is_same(self, offset: Offset, seen: Seen) -> bool | None:
+        """Whether a file is the one that was read; None if it was renamed since it was listed."""
         state = self._done.get(offset.inode)
-        return (state is not None and state[:2] == seen.signature) or seen.follows(offset)
+        return True if state and state[:2] == seen.signature else seen.follows(offset)
 
     def _is_read(self, offset: Offset) -> bool:
         """Whether a file is one that is read, and not one that it was rotated to."""
         return not self._is_one or offset.name == str(self._location.path)
 
-    def _copy_of(self, offset: Offset, left: dict[int, Seen]) -> Seen:
-        """The copy of a file that was made before it was truncated."""
-        for seen in left.values():
-            if seen.status.st_ino != offset.inode and seen.follows(offset):
-                return seen
-        raise self._fault(
+    def _in_copy(self, offset: Offset, left: dict[int, Seen]) -> Offset | None:
+        """The offset in the copy of a file that was made before it was truncated."""
+        for inode, seen in left.items():
+            if not self._is_another(seen) and inode != offset.inode and seen.follows(offset):
+                del left[inode]
+                return replace(offset, name=str(seen.path), inode=inode)
+        left.pop(offset.inode, None)
+        fault = self._fault(
             f"{offset.name}: {offset.end} bytes were read, and it was truncated or written anew "
             "since: what came behind them may be lost; rotate it by renaming, or have its copy "
             f"beside it (as {Path(offset.name).name}.1); to read it from its beginning DROP "
             f"{self._owner} and declare it again"
         )
+        return self._looked_for(offset, fault)
 
-    def _refuse_gone(self, offset: Offset) -> None:
-        """Refuses that a file is gone of which not all was read, or may not have been."""
+    def _is_another(self, seen: Seen) -> bool:
+        """Whether a file is one that is read by itself."""
+        inode = seen.status.st_ino
+        return any(each.inode == inode and self._is_same(each, seen) for each in self._offsets)
+
+    def _gone(self, offset: Offset) -> InputError | None:
+        """The error if a file is gone of which not all was read, or may not have been."""
         last = [each.inode for each in self._offsets if each.lines != PASSED][-1:]
         is_current = self._is_one and offset.inode in last and offset.end > 0
-        if offset.lines != PASSED and (is_current or offset.end < offset.size):
-            raise self._fault(
-                f"{offset.name} was read up to byte {offset.end}, and the file is not there any "
-                "more (renamed, compressed or deleted): what came behind may be lost; put it back "
-                "beside the others, uncompressed and not copied, or DROP "
-                f"{self._owner} and declare it again"
-            )
+        if offset.lines == PASSED or not (is_current or offset.end < offset.size):
+            return None
+        return self._fault(
+            f"{offset.name} was read up to byte {offset.end}, and the file is not there any "
+            "more (renamed, compressed or deleted): what came behind may be lost; put it back "
+            "beside the others, uncompressed and not copied, or DROP "
+            f"{self._owner} and declare it again"
+        )
 
     def _is_copy(self, seen: Seen, known: list[Offset], found: dict[int, Seen]) -> bool:
         """Whether a rotated file is the copy of a file that is about to be truncated."""

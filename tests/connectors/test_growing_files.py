@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from millpond.connectors.file_offsets import Offset, RotatedFile
-from millpond.connectors.growing_files import GrowingFiles
+from millpond.connectors.file_offsets import Offset, RotatedFile, Seen
+from millpond.connectors.growing_files import LOOKS_UNTIL_GONE, GrowingFiles
 from millpond.connectors.locations import Location
 from millpond.errors import InputError
 
@@ -40,6 +40,15 @@ def again(files: GrowingFiles) -> GrowingFiles:
 def came(files: GrowingFiles) -> list[str]:
     """The lines of a look."""
     return [line for each in files.pieces() for line in each.block.content.decode().splitlines()]
+
+
+def refused(files: GrowingFiles, error: str) -> None:
+    """Looks until there is an error; nothing comes meanwhile."""
+    for _ in range(LOOKS_UNTIL_GONE - 1):
+        assert came(files) == []
+    for _ in range(2):
+        with pytest.raises(InputError, match=error):
+            came(files)
 
 
 def add(path: Path, text: str) -> None:
@@ -114,8 +123,7 @@ def test_what_may_be_lost_is_an_error(tmp_path) -> None:
     path.unlink()
     add(path.with_name("y"), "")  # so that the inode is another one's
     add(path, "b1\n")
-    with pytest.raises(InputError, match=r"S: .*x.csv.* read.* may be lost.*DROP S"):
-        came(files)
+    refused(files, r"S: .*x.csv.* read.* may be lost.*DROP S")
 
 
 @pytest.mark.parametrize("dies", [False, True])
@@ -136,8 +144,7 @@ def test_a_truncated_file_goes_on_in_its_copy_or_is_an_error(tmp_path, dies) -> 
     os.truncate(path, 0)
     add(path, "c1\n")
     files = again(files) if dies else files
-    with pytest.raises(InputError, match=r"33 bytes were read, and it was truncated .*renaming"):
-        came(files)
+    refused(files, r"33 bytes were read, and it was truncated .*renaming")
 
 
 def test_files_that_come_to_a_directory_are_read_once_by_their_names(tmp_path) -> None:
@@ -152,10 +159,60 @@ def test_files_that_come_to_a_directory_are_read_once_by_their_names(tmp_path) -
     files = again(files)
     assert came(files) == ["b2", "01"]
     (tmp_path / "c.csv").unlink()  # all of it was read
-    assert came(files) == []
+    assert [came(files) for _ in range(LOOKS_UNTIL_GONE)] == [[]] * LOOKS_UNTIL_GONE
+    assert [Path(each.name).name for each in files.offsets] == ["b.csv", "0.csv"]
     (tmp_path / "b.csv").unlink()  # and of this one not
-    with pytest.raises(InputError, match=r"b.csv was read up to byte 6, and .* not there"):
-        came(files)
+    refused(files, r"b.csv was read up to byte 6, and .* not there")
+
+
+class Moving(Location):
+    """A directory that misses files as one does in which they are renamed meanwhile."""
+
+    def files(self) -> list[Path]:
+        return [each for each in super().files() if each not in MISSED]
+
+
+MISSED: set[Path] = set()
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+@pytest.mark.parametrize("dies", [False, True])
+def test_a_file_that_a_look_misses_is_known_again(tmp_path, dies, is_whole) -> None:
+    files = GrowingFiles("S", Moving("d", tmp_path, (".csv",)), lines_end)
+    add(tmp_path / "a.csv", "a1\n" if is_whole else "a1\na")
+    add(tmp_path / "b.csv", "b1\n")
+    assert came(files) == ["a1", "b1"]
+    for missed in range(1, LOOKS_UNTIL_GONE):
+        MISSED.add(tmp_path / "a.csv")
+        add(tmp_path / "b.csv", f"{missed}\n")
+        assert came(files) == [f"{missed}"]
+        assert [came(files) for _ in range(missed - 1)] == [[]] * (missed - 1)
+        files = again(files) if dies else files
+        MISSED.clear()
+        assert came(files) == []
+    add(tmp_path / "a.csv", "2\n")
+    assert came(files) == ["2" if is_whole else "a2"]
+
+
+def test_a_file_renamed_between_listing_and_opening_is_known_again(tmp_path, monkeypatch) -> None:
+    files, path = all_of(tmp_path), tmp_path / "a.csv"
+    add(path, "a1\n")
+    assert came(files) == ["a1"]
+    add(path, "a2\n")
+    with monkeypatch.context() as during:
+        during.setattr(Seen, "read", lambda *_: None)
+        assert came(files) == []
+    path.rename(tmp_path / "b.csv")
+    assert came(files) == ["a2"]
+
+
+def test_a_truncated_file_of_a_directory_does_not_go_on_in_one_that_is_alike(tmp_path) -> None:
+    files = all_of(tmp_path)
+    for name in ("a.csv", "b.csv"):
+        add(tmp_path / name, "1\n")
+    assert came(files) == ["1", "1"]
+    os.truncate(tmp_path / "a.csv", 0)
+    refused(files, r"a.csv: 2 bytes were read, and it was truncated")
 
 
 def test_compressed_files_are_not_passed_over(tmp_path) -> None:
