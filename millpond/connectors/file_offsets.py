@@ -87,7 +87,9 @@ class Seen:
     path: Path
     status: os.stat_result
     held: int | None = None
-    """The descriptor of a file that has no name here any more."""
+    """The descriptor of a file that is held open."""
+    is_gone: bool = False
+    """Whether it has no name here any more."""
 
     @property
     def signature(self) -> tuple[int, int]:

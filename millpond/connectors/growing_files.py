@@ -85,7 +85,7 @@ class GrowingFiles:
             seen = found.get(offset.inode)
             if seen is None:
                 continue
-            is_final = self._is_final(at)
+            is_final = self._is_final(at, seen)
             state = (*seen.signature, is_final)
             if offset.lines != PASSED and self._done.get(offset.inode) != state:
                 is_done = yield from self._pieces_of(at, seen, is_final)
@@ -99,9 +99,9 @@ class GrowingFiles:
         content = self._whole(piece.seen, 0, b"", False)
         return None if content is None else Block(piece.file.name, _unmarked(content), 0)
 
-    def _is_final(self, at: int) -> bool:
+    def _is_final(self, at: int, seen: Seen) -> bool:
         """Whether nobody writes to a file any more: it was rotated, and the one after it was."""
-        return self._is_one and at < len(self._offsets) - 2
+        return self._is_one and at < len(self._offsets) - 2 and not self._is_main(seen)
 
     def _pieces_of(self, at: int, seen: Seen, is_final: bool) -> Generator[Piece, None, bool]:
         """The pieces of a file; whether there are no more, and it was the one that was seen."""
@@ -166,6 +166,8 @@ class GrowingFiles:
         if seen is None or is_same is None:  # it is not listed, or was renamed since it was
             left.pop(offset.inode, None)
             return self._looked_for(offset, self._gone(offset))
+        if is_same and self._is_begun_anew(offset, seen):
+            return None  # it is left, and gets its place among those that are new
         if is_same:
             left.pop(offset.inode, None)
             return replace(offset, name=str(seen.path), size=seen.status.st_size)
@@ -218,7 +220,7 @@ class GrowingFiles:
         inodes = {each.status.st_ino for each in regular}
         for inode, descriptor in self._held.items():
             if inode not in inodes:
-                regular.append(Seen(self._location.path, os.fstat(descriptor)))
+                regular.append(Seen(self._location.path, os.fstat(descriptor), is_gone=True))
         return [replace(each, held=self._held.get(each.status.st_ino)) for each in regular]
 
     def _hold(self, found: dict[int, Seen]) -> None:
@@ -249,6 +251,13 @@ class GrowingFiles:
         state = self._done.get(offset.inode)
         return True if state and state[:2] == seen.signature else seen.follows(offset)
 
+    def _is_begun_anew(self, offset: Offset, seen: Seen) -> bool:
+        """Whether an inode of which nothing was read may be another file's by now."""
+        if not self._is_one or offset.end:
+            return False
+        is_changed = seen.status.st_size != offset.size
+        return self._is_main(seen) or (is_changed and offset.inode not in self._last_two())
+
     def _is_read(self, offset: Offset) -> bool:
         """Whether a file is one that is read, and not one that it was rotated to."""
         return not self._is_one or offset.name == str(self._location.path)
@@ -271,7 +280,12 @@ class GrowingFiles:
     def _is_another(self, seen: Seen) -> bool:
         """Whether a file is one that is read by itself."""
         inode = seen.status.st_ino
-        return any(each.inode == inode and self._is_same(each, seen) for each in self._offsets)
+        return any(
+            each.inode == inode
+            and self._is_same(each, seen)
+            and not self._is_begun_anew(each, seen)
+            for each in self._offsets
+        )
 
     def _gone(self, offset: Offset) -> InputError | None:
         """The error if a file is gone of which not all was read, or may not have been."""
@@ -299,7 +313,7 @@ class GrowingFiles:
         )
 
     def _is_main(self, seen: Seen) -> bool:
-        return seen.path == self._location.path
+        return seen.path == self._location.path and not seen.is_gone
 
     def _in_order(self, new: list[Seen]) -> list[Seen]:
         """The rotated ones as they were written last, then the file; else by their names."""

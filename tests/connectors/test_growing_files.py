@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -112,6 +113,50 @@ def test_a_file_that_went_elsewhere_is_read_while_it_is_open(tmp_path) -> None:
     assert came(files) == ["a2", "a3", "b1"]
     elsewhere.unlink()
     assert came(again(files)) == []
+
+
+def with_inode(files: GrowingFiles, old: int, path: Path) -> GrowingFiles:
+    """Another one that goes on as if a file had got the inode of one that is gone."""
+    inode = path.stat().st_ino
+    changed = [replace(o, inode=inode) if o.inode == old else o for o in files.offsets]
+    files.go_on(changed)
+    return again(files)
+
+
+def test_a_log_with_the_inode_of_an_empty_one_has_its_place(tmp_path) -> None:
+    path, first, second = (tmp_path / name for name in ("x.csv", "x.csv.1", "x.csv.2"))
+    files = one(path)
+    add(path, "")
+    assert came(files) == []
+    path.rename(first)
+    add(path, "1\n")
+    assert came(files) == ["1"]
+    first.rename(second)
+    path.rename(first)
+    add(path, "2\n")
+    assert came(files) == ["2"]
+    assert came(files) == []
+    inode = second.stat().st_ino
+    second.unlink()
+    first.rename(second)
+    path.rename(first)
+    add(path, "3\nha")
+    files = with_inode(files, inode, path)
+    assert came(files) == ["3"]
+    add(path, "lf\n")
+    assert came(files) == ["half"]
+    assert came(again(files)) == []
+
+
+def test_a_log_with_the_inode_of_an_empty_one_left_alone_is_read(tmp_path) -> None:
+    path, old = tmp_path / "x.csv", tmp_path / "x.csv.1"
+    add(old, "")
+    files, inode = one(path), old.stat().st_ino
+    assert came(files) == []
+    old.unlink()
+    add(path, "1\n")
+    files = with_inode(files, inode, path)
+    assert came(files) == ["1"]
 
 
 def test_what_may_be_lost_is_an_error(tmp_path) -> None:
