@@ -44,6 +44,8 @@ class GrowingFiles:
         """How many looks in a row have not told what became of a file."""
         self._missing: dict[int, int] = {}
         """The same, of the look that goes on."""
+        self._alike: dict[tuple[int, int], int] = {}
+        """How many bytes of a file are those that another one begins with."""
         self._waits = False
         """Whether nothing is read in this look, for what comes first is looked for."""
 
@@ -301,16 +303,48 @@ class GrowingFiles:
         )
 
     def _is_copy(self, seen: Seen, known: list[Offset], found: dict[int, Seen]) -> bool:
-        """Whether a rotated file is the copy of a file that is about to be truncated."""
-        if not self._is_one or self._is_main(seen):
+        """Whether a rotated file is left for now: it is the copy of the one that is read, which is
+        about to be truncated, or may be a copy, which is an error if it stays so."""
+        if not self._is_one or self._is_main(seen) or not seen.status.st_size:
             return False
-        head = seen.read(0, SEAM_BYTES) or b""
-        others = {each.inode for each in known}
-        return any(
-            each.read(0, len(head)) == head
-            for each in found.values()
-            if each is not seen and (each.status.st_ino in others or self._is_main(each))
+        begun = {each.inode: each for each in known if each.lines != PASSED}
+        alike = [
+            other
+            for inode, other in found.items()
+            if other is not seen and (self._is_main(other) or inode in begun)
+            if self._is_beginning(seen, other, begun.get(inode))
+        ]
+        mains = [begun.get(each.status.st_ino) for each in alike if self._is_main(each)]
+        if any(offset is not None and offset.end for offset in mains):
+            return True
+        return bool(alike) and self._is_awaited(seen.status.st_ino, self._ambiguous(seen, alike[0]))
+
+    def _ambiguous(self, seen: Seen, other: Seen) -> InputError:
+        return self._fault(
+            f"{seen.path} holds what {other.path} begins with, so it may be a copy of it, or have "
+            "been rotated before it was read; if it is a copy, move it away; if not, append an "
+            "empty line to it, and it is read"
         )
+
+    def _is_beginning(self, seen: Seen, other: Seen, offset: Offset | None) -> bool:
+        """Whether another file begins with all bytes of one; also if the next look will tell.
+
+        What was compared at the last look is not compared again.
+        """
+        size, pair = seen.status.st_size, (seen.status.st_ino, other.status.st_ino)
+        start = max(0, self._alike.pop(pair, 0) - SEAM_BYTES)
+        if size > other.status.st_size or start > size:
+            return False
+        while start < size:
+            part = seen.read(start, min(PIECE_BYTES, size - start))
+            beside = other.read(start, len(part)) if part else None
+            if not part or beside is None:
+                return True  # renamed, or truncated, since they were listed
+            if part != beside:
+                return offset is not None and not other.follows(offset)
+            start += len(part)
+        self._alike[pair] = size
+        return True
 
     def _is_main(self, seen: Seen) -> bool:
         return seen.path == self._location.path and not seen.is_gone

@@ -192,6 +192,53 @@ def test_a_truncated_file_goes_on_in_its_copy_or_is_an_error(tmp_path, dies) -> 
     refused(files, r"33 bytes were read, and it was truncated .*renaming")
 
 
+@pytest.mark.parametrize("head", ["x\n", "x" * 2000 + "\n"])
+def test_a_file_rotated_before_it_was_read_is_no_copy_for_its_head(tmp_path, head) -> None:
+    path = tmp_path / "x.csv"
+    files = one(path)
+    add(path, f"{head}1\n")
+    assert came(files) == [head[:-1], "1"]
+    position = files.offsets
+    path.rename(tmp_path / "x.csv.2")
+    add(tmp_path / "x.csv.1", f"{head}2\n")
+    add(path, f"{head}3\n")
+    files = again(files)
+    assert came(files) == [head[:-1], "2", head[:-1], "3"]
+    assert position[0].inode == files.offsets[0].inode
+
+
+@pytest.mark.parametrize("is_copy", [True, False])
+def test_what_may_be_a_copy_or_not_is_an_error_that_names_the_way_out(tmp_path, is_copy) -> None:
+    path, rotated = tmp_path / "x.csv", tmp_path / "x.csv.1"
+    files = one(path)
+    add(rotated, "1\n")
+    add(path, "1\n2\n")
+    refused(files, r"S: .*x.csv.1 holds what .*x.csv begins with.* move it away.* empty line")
+    files = again(files)
+    refused(files, r"x.csv.1 holds")
+    if is_copy:
+        rotated.unlink()
+    else:
+        add(rotated, "\n")
+    assert came(files) == (["1", "2"] if is_copy else ["1", "", "1", "2"])
+
+
+def test_a_copy_is_left_until_the_file_is_truncated_however_long_that_takes(tmp_path) -> None:
+    path, copy = tmp_path / "x.csv", tmp_path / "x.csv.1"
+    files = one(path)
+    add(path, "1\n" * 3000)
+    assert len(came(files)) == 3000
+    for size in range(500, 6001, 500):
+        copy.write_bytes(path.read_bytes()[:size])
+        assert came(files) == []
+    add(path, "2\n")
+    assert came(files) == ["2"]
+    copy.write_bytes(path.read_bytes() + b"3\n")
+    os.truncate(path, 0)
+    add(path, "4\n")
+    assert came(files) == ["3", "4"]
+
+
 def test_files_that_come_to_a_directory_are_read_once_by_their_names(tmp_path) -> None:
     files = all_of(tmp_path)
     assert came(files) == []
