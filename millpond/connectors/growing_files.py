@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from codecs import BOM_UTF8
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -32,8 +32,15 @@ a listing, or has another name by the time that it is opened."""
 class GrowingFiles:
     """The files of a location and how far each was read; those of one file as it is rotated."""
 
-    def __init__(self, owner: str, location: Location, end_of_records: EndOfRecords) -> None:
+    def __init__(
+        self,
+        owner: str,
+        location: Location,
+        end_of_records: EndOfRecords,
+        holds_rows: Callable[[Block], bool] = lambda _: True,
+    ) -> None:
         self._owner, self._location, self._end_of_records = owner, location, end_of_records
+        self._holds_rows = holds_rows
         self._is_one = isinstance(location, RotatedFile)
         self._offsets: list[Offset] = []
         self._done: dict[int, tuple[int, int, bool]] = {}
@@ -304,9 +311,12 @@ class GrowingFiles:
 
     def _is_copy(self, seen: Seen, known: list[Offset], found: dict[int, Seen]) -> bool:
         """Whether a rotated file is left for now: it is the copy of the one that is read, which is
-        about to be truncated, or may be a copy, which is an error if it stays so."""
-        if not self._is_one or self._is_main(seen) or not seen.status.st_size:
+        about to be truncated, or may be a copy, which is an error if it stays so; or it holds no
+        rows yet."""
+        if not self._is_one or self._is_main(seen):
             return False
+        if self._is_without_rows(seen):
+            return True
         begun = {each.inode: each for each in known if each.lines != PASSED}
         alike = [
             other
@@ -318,6 +328,12 @@ class GrowingFiles:
         if any(offset is not None and offset.end for offset in mains):
             return True
         return bool(alike) and self._is_awaited(seen.status.st_ino, self._ambiguous(seen, alike[0]))
+
+    def _is_without_rows(self, seen: Seen) -> bool:
+        if seen.status.st_size > PIECE_BYTES:
+            return False
+        content = seen.read(0, PIECE_BYTES)
+        return not content or not self._holds_rows(Block(str(seen.path), _unmarked(content), 0))
 
     def _ambiguous(self, seen: Seen, other: Seen) -> InputError:
         return self._fault(

@@ -223,6 +223,23 @@ def test_what_may_be_a_copy_or_not_is_an_error_that_names_the_way_out(tmp_path, 
     assert came(files) == (["1", "2"] if is_copy else ["1", "", "1", "2"])
 
 
+def test_a_rotated_file_without_rows_is_no_copy_and_nothing_is_lost(tmp_path) -> None:
+    path, location = tmp_path / "x.csv", RotatedFile("x", tmp_path / "x.csv")
+    files = GrowingFiles("S", location, lines_end, lambda head: head.content != b"x\n")
+    add(path, "x\n1\n")
+    assert came(files) == ["x", "1"]
+    path.rename(tmp_path / "x.csv.3")
+    add(tmp_path / "x.csv.2", "x\n")
+    add(tmp_path / "x.csv.1", "")
+    add(path, "x\n2\n")
+    assert came(files) == ["x", "2"]
+    assert [came(files) for _ in range(LOOKS_UNTIL_GONE)] == [[]] * LOOKS_UNTIL_GONE
+    add(tmp_path / "x.csv.2", "3\n")
+    assert came(files) == ["x", "3"]
+    (tmp_path / "x.csv.1").write_bytes(path.read_bytes())
+    assert came(files) == []
+
+
 def test_a_copy_is_left_until_the_file_is_truncated_however_long_that_takes(tmp_path) -> None:
     path, copy = tmp_path / "x.csv", tmp_path / "x.csv.1"
     files = one(path)
