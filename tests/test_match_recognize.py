@@ -9,6 +9,7 @@ import pytest
 
 from millpond import Engine
 from millpond.errors import MillpondError
+from millpond.kernels import begun_matches
 from tests import reference
 from tests.execution.in_process import WORKS, InProcess
 from tests.matching import difference
@@ -160,6 +161,20 @@ def test_a_sum_that_leaves_its_range_is_told_so():
         engine.push("S", [(4, 2**63 - 1), (5, 1), (6, 0)])
         with pytest.raises(MillpondError, match="sum leaves the range of BIGINT"):
             engine.finish()
+
+
+@pytest.mark.parametrize("policy", ["STOP", "SKIP"])
+def test_a_match_whose_ways_have_no_end_stops_its_query_alone(policy, monkeypatch):
+    monkeypatch.setattr(begun_matches, "MOST_WAYS", 100)
+    engine = Engine()
+    engine.execute(f"""CREATE STREAM S (t BIGINT, x BIGINT) TIMESTAMP BY t;
+        CREATE QUERY many ON ERROR {policy} AS SELECT s FROM S MATCH_RECOGNIZE (
+          MEASURES sum(A.x) AS s PATTERN (F (A | B)+ C) DEFINE F AS x = 1, C AS C.x = sum(A.x));
+        CREATE QUERY plain AS SELECT x FROM S""")
+    engine.push("S", [(n, 2**n) for n in range(12)])
+    with pytest.raises(MillpondError, match="more than 100 ways to go on"):
+        engine.finish()
+    assert engine.results("plain")["x"].to_pylist() == [2**n for n in range(12)]
 
 
 def test_what_is_kept_is_said_by_explain():

@@ -6,6 +6,7 @@ if it holds the name of a declared column; then columns are found by name, else 
 
 from __future__ import annotations
 
+import copy
 import csv
 import io
 import itertools
@@ -86,6 +87,14 @@ class CsvSource(TextFiles):
         """The names of a file's columns are those of its header."""
         super().learn(head)
         self._without_header(head)
+
+    def holds_rows(self, head: Block) -> bool:
+        """Whether the beginning of a file is more than a header."""
+        try:
+            body = copy.copy(self)._without_header(head)
+        except InputError:
+            return True  # it is said when the file is read
+        return super().holds_rows(body)
 
     def end_of(self, block: Block, record: int) -> int:
         """How many bytes of a block come before the end of a record."""

@@ -87,7 +87,9 @@ class Seen:
     path: Path
     status: os.stat_result
     held: int | None = None
-    """The descriptor of a file that has no name here any more."""
+    """The descriptor of a file that is held open."""
+    is_gone: bool = False
+    """Whether it has no name here any more."""
 
     @property
     def signature(self) -> tuple[int, int]:
@@ -107,13 +109,14 @@ class Seen:
         finally:
             os.close(descriptor)
 
-    def follows(self, offset: Offset) -> bool:
-        """Whether it begins with what was read up to an offset, as far as the seam tells."""
+    def follows(self, offset: Offset) -> bool | None:
+        """Whether it begins with what was read up to an offset, as far as the seam tells; None if
+        it is not to be found any more by its name."""
         if self.status.st_size < offset.end:
             return False
         size = offset.seam_bytes
         before = self.read(offset.end - size, size)
-        return before is not None and digest(before) == offset.seam
+        return None if before is None else digest(before) == offset.seam
 
 
 @dataclass(frozen=True)

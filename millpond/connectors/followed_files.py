@@ -58,7 +58,8 @@ class FollowedFiles:
 
     def _files(self) -> GrowingFiles:
         name = self._declaration.name
-        return GrowingFiles(name, self._location, self._text.end_of_records)
+        text = self._text
+        return GrowingFiles(name, self._location, text.end_of_records, text.holds_rows)
 
     def _following(self, files: GrowingFiles) -> Iterator[SourcePage]:
         learnt = None

@@ -105,6 +105,10 @@ class TextFiles:
         """What a file begins with is known: of others it has the columns."""
         refuse_utf16(head.name, head.content)
 
+    def holds_rows(self, head: Block) -> bool:
+        """Whether the beginning of a file is more than a header."""
+        return bool(head.content.strip(b"\r\n"))
+
     def found_in(self, block: Block) -> Iterator[pa.Table | BadRow]:
         """The rows of a block, and in their places those that are put aside."""
         if not self._declaration.skips_bad_rows:

@@ -11,8 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 
+from millpond.errors import InputError
 from millpond.kernels.registers import Cells, Registers
 from millpond.kernels.row_automaton import ACCEPT, Automaton
+
+MOST_WAYS = 10_000
+"""A row of a match has at most so many ways: they can double with each row where a condition looks
+at what has become of alternatives, and nothing bounds them then."""
 
 Way = tuple[int, Cells]
 """A state of the automaton, and what is kept of the rows that led to it."""
@@ -144,6 +149,12 @@ class Partition:
                     new.append((each, carried))
                 if each == ACCEPT:
                     return new
+        if len(new) > MOST_WAYS:
+            raise InputError(
+                f"a match of MATCH_RECOGNIZE has more than {MOST_WAYS:,} ways to go on: a "
+                "condition of DEFINE looks at rows of variables between which PATTERN leaves the "
+                "choice; have these variables exclude each other, or ask it of the last row alone"
+            )
         return new
 
     # -- what is decided ---------------------------------------------------------------------

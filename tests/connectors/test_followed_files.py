@@ -12,6 +12,7 @@ import pytest
 from millpond import Engine
 from millpond.catalog import Connector, StreamEntry
 from millpond.connectors import open_source
+from millpond.connectors.files import Block
 from millpond.connectors.sources import Declaration
 from millpond.errors import MillpondError
 from millpond.settings import Settings
@@ -46,6 +47,14 @@ def test_csv_goes_on_behind_any_row_with_or_without_a_header(tmp_path) -> None:
         turned = "".join(f'"{b}",,{a}\n' for a, b in wanted)
         file.write_text(head + (turned if head.startswith("b") else text))
         assert checked(file, 25) == wanted
+
+
+def test_a_file_is_known_to_hold_no_rows_but_a_header(tmp_path) -> None:
+    csv, json = ((tmp_path / f"x.{kind}") for kind in ("csv", "jsonl"))
+    texts = [b"", b"a,b\n", b"a,b\n\n", b"a,b\n1,x\n", b"1,x\n", b"x\n"]
+    found = [opened(csv)._text.holds_rows(Block("x", text, 0)) for text in texts]
+    assert found == [False, False, False, True, True, True]
+    assert opened(json)._text.holds_rows(Block("x", b"{}\n", 0))
 
 
 def test_json_goes_on_behind_any_row(tmp_path) -> None:

@@ -46,15 +46,20 @@ class Having:
         return Call("case", (*parts, _word("possibly")), Type.STRING)
 
 
-def having_of(predicate: Expression, keys: int, answers: Answers) -> Having:
-    """What a HAVING over keys and aggregates says, of which there are answers with bounds."""
+def having_of(
+    predicate: Expression, keys: int, answers: Answers, sure: tuple[Expression, ...]
+) -> Having:
+    """What a HAVING over keys and aggregates says, of which there are answers with bounds.
+
+    ``sure``: what has to be so for a group, and its numbers, to be there at all.
+    """
     parts = conjuncts(predicate)
     if any(map(subqueries_in, parts)):
         raise NoBoundError("a subquery in HAVING has no bound; leave TOLERATE out")
     of_keys = [each for each in parts if _is_of_keys(each, keys)]
     others = [_compared(each, keys, answers) for each in parts if each not in of_keys]
     possibly, confidently, certainly = zip(*others, strict=True) if others else ((), (), ())
-    return Having(tuple(of_keys), possibly, confidently, certainly)
+    return Having(tuple(of_keys), possibly, (*confidently, *sure), (*certainly, *sure))
 
 
 def _is_of_keys(expression: Expression, keys: int) -> bool:

@@ -103,6 +103,10 @@ class KeptSums:
         tests = (_compare(">", each, _NONE) for each in (self._hits(_ONE), self._rest))
         return _shifted(Call("or", tuple(tests), Type.BOOLEAN), keys)
 
+    def has_hit(self, value: Expression | None, keys: int) -> Expression:
+        """Whether a kept tuple passes WHERE, and has a value that is not NULL."""
+        return _shifted(_compare(">", self._hits(_ONE if value is None else value), _NONE), keys)
+
     # -- answers -----------------------------------------------------------------------------
 
     def count(self, argument: Expression | None) -> Bounded:

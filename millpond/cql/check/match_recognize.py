@@ -20,20 +20,12 @@ from millpond.cql.algebra import Filter, Project, StreamScan, WithTime
 from millpond.cql.check import calls
 from millpond.cql.check.expressions import RULES
 from millpond.cql.check.hops import tick_of, time_column
+from millpond.cql.check.match_slots import behind, check_near, slot_column, told, told_slots
 from millpond.cql.check.row_patterns import checked_pattern
 from millpond.cql.check.scope import Scope, ScopeColumn, scope_of
 from millpond.cql.check.walk import Analyser
 from millpond.cql.coercion import cast, typed
-from millpond.cql.expressions import (
-    Call,
-    Column,
-    Expression,
-    Literal,
-    UserCall,
-    children,
-    walk,
-    with_children,
-)
+from millpond.cql.expressions import Column, Expression, children, walk, with_children
 from millpond.cql.node import Node, canonical
 from millpond.cql.row_patterns import DEFINE, Definition, MatchRecognize, Slot
 from millpond.cql.text.match_recognize import MatchRecognizeText
@@ -125,13 +117,13 @@ class _Matching:
         conditions = [self._condition(each) for each in looked]
         told_values = [self._resolved(each.value, None) for each in measures]
         width = len(self.inputs)
-        definitions = tuple(Definition(v, _behind(e, width)) for v, e in conditions)
-        told = tuple(sorted({_slot_of(c) for e in told_values for c in walk(e) if _is_slot(c)}))
+        definitions = tuple(Definition(v, behind(e, width)) for v, e in conditions)
+        slots = told_slots(told_values)
         names_below = tuple(self._names_of_inputs())
         below = Project(marked, tuple(self.inputs), names_below, tuple(self.written))
-        said = (definitions, tuple(self.slots), told, self.within, self.skip)
+        said = (definitions, tuple(self.slots), slots, self.within, self.skip)
         found = MatchRecognize(below, self.pattern.pattern, keys, order, *said)
-        values = [_told(value, told, len(keys)) for value in told_values]
+        values = [told(value, slots, len(keys)) for value in told_values]
         own = [Column(i, c.type, c.name) for i, c in enumerate(keys)]
         written = [Written("PARTITION BY", c.name, self.text.position(None)) for c in keys]
         written += [self.text.written("MEASURES", node.this) for node in self._measures]
@@ -344,7 +336,7 @@ class _Matching:
             place = self._input(looked.value)
             self.written[place] = self.text.written(DEFINE, looked.node)
             return variable, Column(place, Type.BOOLEAN, str(looked.value))
-        _check_near(looked)
+        check_near(looked.value, looked.node)
         return variable, self._resolved(looked.value, variable)
 
     def _resolved(self, value: Expression, own: str | None) -> Expression:
@@ -365,7 +357,7 @@ class _Matching:
     def _as_slot(self, slot: Slot) -> Column:
         if slot not in self.slots:
             self.slots.append(slot)
-        return Column(-1 - self.slots.index(slot), slot.type, str(slot))
+        return slot_column(slot, self.slots.index(slot))
 
     # -- names -------------------------------------------------------------------------------
 
@@ -397,52 +389,3 @@ def _rows_back(node: exp.Expr) -> int:
     if not text.isdigit() or not 1 <= int(text) <= MOST_BACK:
         raise StatementError(f"PREV goes back a whole number of rows from 1 to {MOST_BACK:,}", node)
     return int(text)
-
-
-def _check_near(looked: _Looked) -> None:
-    """Refuses what cannot be computed while rows are matched."""
-    for part in walk(looked.value):
-        if isinstance(part, UserCall):
-            raise StatementError(
-                f"{part.function} stands in a condition that speaks of other rows too; have it as "
-                "a column of a view, and name that",
-                looked.node,
-            )
-        if isinstance(part, Call) and _is_far(part):
-            raise StatementError(
-                "a DOUBLE becomes text, or is rounded to whole digits, in a condition that speaks "
-                "of other rows too; compare the numbers",
-                looked.node,
-            )
-
-
-def _is_far(call: Call) -> bool:
-    if call.arguments and call.arguments[0].type is not Type.DOUBLE:
-        return False
-    if call.function == "round" and len(call.arguments) > 1:
-        digits = call.arguments[1]
-        return isinstance(digits, Literal) and isinstance(digits.value, int) and digits.value < 0
-    return call.function == "cast" and call.type is Type.STRING
-
-
-def _is_slot(expression: Expression) -> bool:
-    return isinstance(expression, Column) and expression.position < 0
-
-
-def _slot_of(expression: Expression) -> int:
-    return -1 - expression.position if isinstance(expression, Column) else 0
-
-
-def _moved(expression: Expression, place: Callable[[int], int]) -> Expression:
-    """The expression with each slot at the place that is said of its number."""
-    if _is_slot(expression) and isinstance(expression, Column):
-        return replace(expression, position=place(_slot_of(expression)))
-    return with_children(expression, tuple(_moved(c, place) for c in children(expression)))
-
-
-def _behind(expression: Expression, width: int) -> Expression:
-    return _moved(expression, lambda slot: width + slot)
-
-
-def _told(expression: Expression, told: tuple[int, ...], width: int) -> Expression:
-    return _moved(expression, lambda slot: width + told.index(slot))

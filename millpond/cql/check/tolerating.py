@@ -219,13 +219,14 @@ class _Parts:
         below, passes = _with_hits(below, self._own.stop, others)
         sums = KeptSums(self._own.stop, passes, 1 - self._said.confidence_percent / 100)
         answers = [self._answer(call, sums) for call in self._aggregate.aggregates]
+        sure = [] if passes is None else self._sure(sums)
         keys = tuple(map(self._moved, self._aggregate.keys))
         is_there = None if passes is None else sums.is_there(len(keys))  # of sums, maybe new ones
         names = self._aggregate.names[: len(keys)]
         node: Node = Aggregate(below, keys, sums.calls, (*names, *map(str, sums.calls)))
         if keys and is_there is not None:
             node = Filter(node, is_there)
-        node = self._answered(node, [each.after(len(keys)) for each in answers])
+        node = self._answered(node, [each.after(len(keys)) for each in answers], sure)
         return node if self._wrapper is None else replace(self._wrapper, input=node)
 
     def _answer(self, call: AggregateCall, sums: KeptSums) -> Bounded:
@@ -241,18 +242,33 @@ class _Parts:
                 return sums.extreme(call.function, argument)
         raise self._refusal(f"{call} has no bound; count, sum, avg, min and max have")
 
-    def _answered(self, node: Node, answers: list[tuple[Expression, ...]]) -> Project:
+    def _sure(self, sums: KeptSums) -> list[Expression]:
+        """Whether tuples were kept that pass WHERE: without one a group may not be there, or have
+        no number that HAVING could compare."""
+        keys = len(self._aggregate.keys)
+        read = () if self._having is None else columns_of(self._having)
+        places = sorted({place - keys for place in read if place >= keys})
+        calls = [self._aggregate.aggregates[place] for place in places]
+        found: list[Expression | None] = [None] if keys and calls else []
+        found += [call.argument for call in calls if call.function != "count"]
+        moved = (None if each is None else self._moved(each) for each in dict.fromkeys(found))
+        return [sums.has_hit(each, keys) for each in moved]
+
+    def _answered(
+        self, node: Node, answers: list[tuple[Expression, ...]], sure: list[Expression]
+    ) -> Project:
         """The columns that the query puts out, of rows of keys and sums."""
         if self._having is None:
             return self._project(node, answers, {})
         keys = len(self._aggregate.keys)
         columns = [Column(place, node.schema[place].type, f"k{place}") for place in range(keys)]
-        computed = (*columns, *(side for each in answers for side in each))
+        computed = (*columns, *(side for each in answers for side in each), *sure)
         node = Project(node, computed, tuple(f"c{place}" for place in range(len(computed))))
         found = [Column(at, each.type, f"c{at}") for at, each in enumerate(node.schema.fields)]
-        sides = [tuple(found[at : at + len(SIDES)]) for at in range(keys, len(found), len(SIDES))]
+        last = len(found) - len(sure)
+        sides = [tuple(found[at : at + len(SIDES)]) for at in range(keys, last, len(SIDES))]
         try:
-            having = having_of(self._having, keys, sides)
+            having = having_of(self._having, keys, sides, tuple(found[last:]))
         except NoBoundError as no_bound:
             raise StatementError(f"TOLERATE: {no_bound}", self._said.offset) from None
         for each in having.needed:
