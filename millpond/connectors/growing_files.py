@@ -185,7 +185,7 @@ class GrowingFiles:
         fault = self._gone(offset)
         if fault is None:
             return None  # another file has its inode
-        left.pop(offset.inode)
+        left.pop(offset.inode, None)
         return self._looked_for(offset, fault)
 
     def _looked_for(self, offset: Offset, fault: InputError | None) -> Offset | None:
