@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millpond.approximation.sampling.draws import draws_of_rows, is_below
+from millpond.approximation.sampling.draws import Draws, draws_of_keys, draws_of_rows, is_below
 from millpond.approximation.shedding import LEAST_PERCENT
 from millpond.catalog import Catalog, QueryEntry, StreamEntry, Tolerance
 from millpond.kernels.columns import integers
@@ -40,11 +40,12 @@ class DropPoint:
     keys: tuple[int, ...]
     ranged: tuple[int, ...]
     grain_ticks: int
+    drawn_by: tuple[int, ...] = ()
 
     @staticmethod
     def of(tolerance: Tolerance, seed: int, rate: float) -> DropPoint:
         """The drop point for queries that need the same."""
-        needs = tolerance.keys, tolerance.ranged, tolerance.grain_ticks
+        needs = tolerance.keys, tolerance.ranged, tolerance.grain_ticks, tolerance.drawn_by
         return DropPoint(tolerance.stream.lower(), seed, rate, *needs)
 
     def kept(self, page: pa.Table) -> pa.Table:
@@ -62,8 +63,7 @@ class DropPoint:
         weights = np.asarray(kept.column(kept.num_columns - 1))
         is_rest = integers(kept.column(kept.num_columns - 2)) > 0
         can_go = (weights * self.rate < 1 - ROUNDING) & self._can_go(kept)
-        draws = draws_of_rows(self.seed, self.stream, integers(kept["_seq"]))
-        goes = can_go & (is_rest | ~is_below(draws, self.rate))
+        goes = can_go & (is_rest | ~is_below(self._draws(kept), self.rate))
         weighed = pa.array(np.where(can_go, 1 / self.rate, weights))
         stays = kept.set_column(kept.num_columns - 1, kept.schema.names[-1], weighed)
         if not goes.any():
@@ -72,6 +72,12 @@ class DropPoint:
         whole = pa.concat_tables([stays, *self._rest(kept.filter(pa.array(goes)), kept.schema)])
         order = np.lexsort((integers(whole["_seq"]), integers(whole["_ts"])))
         return whole.take(pa.array(order))
+
+    def _draws(self, table: pa.Table) -> Draws:
+        """The draw of each tuple: its own, or that of the value by which it is drawn."""
+        for position in self.drawn_by:
+            return draws_of_values(self.seed, table[f"c{position}"].combine_chunks())
+        return draws_of_rows(self.seed, self.stream, integers(table["_seq"]))
 
     def _can_go(self, page: pa.Table) -> Bools:
         found = np.ones(page.num_rows, np.bool_)
@@ -116,6 +122,19 @@ class DropPoint:
         arrays = [*columns, pa.array(counts), pa.array(weights)]
         typed = [_cast(each, field.type) for each, field in zip(arrays, schema, strict=True)]
         return pa.Table.from_arrays(typed, schema=schema)
+
+
+def draws_of_values(seed: int, column: pa.Array) -> Draws:
+    """The draws of the values of a column: equal ones have one draw, and NULLs have one."""
+    values = pc.dictionary_encode(column, null_encoding="encode")
+    places, found = integers(pa.chunked_array([values.indices])), values.dictionary
+    if pa.types.is_string(found.type):
+        keys = np.array(["" if each is None else f"x{each}" for each in found.to_pylist()], "U")
+        return draws_of_keys(seed, keys)[places]
+    if not pa.types.is_floating(found.type):
+        found = found.cast(pa.int32()) if pa.types.is_date32(found.type) else found
+        found = found.cast(pa.int64())
+    return draws_of_keys(seed, np.asarray(found.fill_null(0)))[places]
 
 
 def _cast(column: pa.ChunkedArray | pa.Array, type_: pa.DataType) -> pa.ChunkedArray | pa.Array:
