@@ -138,7 +138,7 @@ def test_who_is_behind_drops_what_waits_and_no_more_than_is_tolerated(monkeypatc
         monkeypatch.setattr(watch, "_waiting_seconds", lambda *_, work=work: work)
         monkeypatch.setattr(watch, "_free_seconds", lambda *_, work=work: work)
         with engine.held():
-            watch._decide(StreamId("S"), now, 1.0)
+            watch._decide([StreamId("S")], now, 1.0)
         dropped = engine.quality("plain").dropped
         assert dropped == pytest.approx(230 * (1 - kept / 100), abs=25)
         assert engine.quality("plain").kept_percent == 100  # what comes is not too much

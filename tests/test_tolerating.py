@@ -415,11 +415,11 @@ def test_the_engine_drops_while_answers_are_behind_and_stops_when_they_are_not(
     with engine.held():
         monkeypatch.setattr(watch, "_work_seconds", lambda *_: 0.1)
         for seconds in (2, 4, 8):  # so little work is not why answers are behind
-            watch._decide(stream, now + seconds, 1.0)
+            watch._decide([stream], now + seconds, 1.0)
         assert engine.quality("q").kept_percent == 100
         monkeypatch.setattr(watch, "_work_seconds", lambda *_: 9.0)
         for seconds in (12, 14, 18):  # the first time shows where it stands
-            watch._decide(stream, now + seconds, 1.0)
+            watch._decide([stream], now + seconds, 1.0)
         assert engine.quality("q").kept_percent == 10  # nothing moves, and it tolerates no less
         assert "are allowed" in engine.quality("q").reason
     engine.close()
@@ -432,7 +432,7 @@ def test_the_engine_drops_while_answers_are_behind_and_stops_when_they_are_not(
     monkeypatch.setattr(watch, "_coming", lambda *_: None)  # nobody has seen what comes
     with engine.held():
         for seconds in range(5):
-            watch._decide(stream, now + 100 + seconds, 1.0)
+            watch._decide([stream], now + 100 + seconds, 1.0)
             kept.append(engine.quality("q").kept_percent)
     assert kept == [10, 40, 40, 100, 100]
     engine.close()
@@ -505,7 +505,7 @@ def decided(engine, monkeypatch, seconds):
     monkeypatch.setattr(watch, "_work_seconds", lambda *_: 9.0)
     with engine.held():
         for each in seconds:
-            watch._decide(StreamId("S"), now + each, 1.0)
+            watch._decide([StreamId("S")], now + each, 1.0)
             kept.append(engine.quality("q").kept_percent)
     return kept
 
@@ -530,7 +530,7 @@ def test_some_tuples_are_kept_however_far_answers_are_behind(monkeypatch):
         for step in range(0, 60, 3):
             engine.oldest = now + step  # the front is past the last decision and then stands
             for seconds in (1.5, 2.5):
-                watch._decide(StreamId("S"), now + step + seconds, 1.0)
+                watch._decide([StreamId("S")], now + step + seconds, 1.0)
             percents.append(engine.quality("q").kept_percent)
     assert min(percents) == percents[-1] == 0.01
     engine.push("S", [(0, 1.0, 1, 9)])
@@ -725,7 +725,7 @@ def kept_for(error, monkeypatch, where="WHERE v < 50"):
         engine.push("S", [(*row[:3], row[3] + 50 * part) for row in rows])
         engine.run_until_idle()
         with engine.held():
-            watch._decide(StreamId("S"), now + 2 * part, 1.0)
+            watch._decide([StreamId("S")], now + 2 * part, 1.0)
             entry = engine.query_entry("q")
             errors.append(error_of(engine.queries, entry, "PERCENT" in error))
     return engine.quality("q").kept_percent, errors[-3:], engine
@@ -810,11 +810,11 @@ def test_the_engine_counts_what_comes_and_what_a_tuple_costs(monkeypatch):
     with engine.held():
         cost = watch._tuple_seconds([engine.query_entry("q")])
         assert cost > 0
-        watch._decide(stream, 100.0, 1.0)
+        watch._decide([stream], 100.0, 1.0)
         assert engine.quality("q").kept_percent == 100  # it has not been seen what comes
     engine.push("S", rows[100:160])
     with engine.held():
         assert watch._coming(stream, 102.0, 1.0) == 30
         monkeypatch.setattr(watch, "_tuple_seconds", lambda *_: 1 / 3)
-        watch._decide(stream, 102.0, 1.0)
+        watch._decide([stream], 102.0, 1.0)
         assert engine.quality("q").kept_percent == pytest.approx(100 * 0.5 / 10, rel=0.01)

@@ -6,11 +6,12 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from millpond.approximation.pace import Pace
 from millpond.approximation.shedding import Shedding, left_percent
 from millpond.catalog import QueryEntry
+from millpond.facade.loads import Seen, kept_of, whole_of
 from millpond.facade.thinning import taken_until, thinned
 from millpond.facade.tolerated_errors import ToleratedErrors
 from millpond.identities import InputId, OperatorId
@@ -34,13 +35,15 @@ WORK = 0.25
 
 
 class Watch:
-    """Decides for each stream with queries that tolerate a sample; the lock is held."""
+    """Decides for all streams with queries that tolerate a sample; the lock is held."""
 
     def __init__(self, queries: Queries) -> None:
         self._queries = queries
         self._errors = ToleratedErrors(queries)
-        self._known: dict[InputId, Shedding] = {}
-        self._paces: dict[InputId, Pace] = {}
+        self._known: Shedding | None = None
+        self._paced = Pace(LEAST_SPAN)
+        self._asking: tuple[tuple[str, float, float], ...] = ()
+        """The streams, with what they need and the weights of their queries, of the last look."""
         self._looks: dict[InputId, deque[tuple[float, int]]] = {}
         """When it was looked at a stream, and how many tuples it had had by then."""
         self._look_again = 0.0
@@ -54,46 +57,72 @@ class Watch:
         now = time.monotonic()
         if now >= self._look_again and self._queries.has_runtime:
             self._look_again = now + LOOK_SECONDS
-            for stream in list(ground.inputs.kept):
-                self._decide(stream, now, settings.latency_seconds)
+            self._decide(list(ground.inputs.kept), now, settings.latency_seconds)
 
-    def _decide(self, stream: InputId, now: float, allowed_seconds: float) -> None:
+    def _decide(self, streams: list[InputId], now: float, allowed_seconds: float) -> None:
+        """Decides how much of all work is done, and then how much of each stream is kept."""
+        seen = [self._seen(each, now, allowed_seconds) for each in streams]
+        known = self._known
+        if known is None or known.allowed_seconds != allowed_seconds:
+            known = Shedding(allowed_seconds)
+        work, free = sum(each.work for each in seen), sum(each.free for each in seen)
+        pace = self._pace(now, [query for each in seen for query in each.queries], work > 0)
+        whole = whole_of(seen)
+        left = left_percent(whole.present, whole.least, allowed_seconds, work / pace, free / pace)
+        work = (work - free * (1 - left / whole.present)) / pace
+        load = None if whole.load is None else whole.load * whole.present / 100 / pace
+        behind = max(each.behind for each in seen)
+        self._known, percent = known.decide(now, whole.present, whole.least, behind, load, work)
+        told = f"{max(behind, work):.2g} s behind, or would be; {allowed_seconds:g} s are allowed"
+        demands = tuple(each.demand for each in seen)
+        asking = tuple((each.stream, each.least_percent, each.weight) for each in demands)
+        is_as_before = percent == whole.present and asking == self._asking
+        self._asking = asking
+        chosen = {} if is_as_before else kept_of(seen, percent)
+        for each in seen:
+            kept = chosen.get(each.stream, each.present)
+            part = each.part_told(kept, whole.load, percent) if len(seen) > 1 else ""
+            self._change(each, kept, left / whole.present, told + part)
+
+    def _change(self, seen: Seen, percent: float, part: float, told: str) -> None:
+        """Has a stream keep so many percent, and that part of what waits."""
+        if percent < seen.least:
+            reason = "bounds are wider than a query tolerates, or may be"
+            self._keep(seen.stream, seen.least, reason)
+            return
+        left = max(seen.least, min(percent, seen.present * part))
+        change = list(thinned(self._queries, seen.stream, left)) if left < seen.present else []
+        if percent != seen.present or change:
+            self._keep(seen.stream, percent, f"answers were {told}", change)
+
+    def _seen(self, stream: InputId, now: float, allowed_seconds: float) -> Seen:
+        """What is known of a stream now."""
         inputs = self._queries.ground.inputs
         entry = inputs.streams[stream].entry
         queries = [each for each in tolerating(inputs.catalog, stream) if each.active]
-        behind = max((self._behind(each, now, allowed_seconds) for each in queries), default=0.0)
-        known = self._known.get(stream)
-        if known is None or known.allowed_seconds != allowed_seconds:
-            known = Shedding(allowed_seconds)
         present = percent_of(inputs.catalog, entry, inputs.settings())
         needs = (self._errors.least_percent(each, present, now) for each in queries)
-        least = max(needs, default=100.0)
-        coming = self._coming(stream, now, allowed_seconds)
-        load = None if coming is None else coming * present / 100 * self._tuple_seconds(queries)
         work = max(map(self._waiting_seconds, queries), default=0.0)
-        pace = self._pace(stream, now, queries, work > 0)
-        free = min(work, self._free_seconds(stream))
-        left = left_percent(present, least, allowed_seconds, work / pace, free / pace)
-        work = (work - free * (1 - left / present)) / pace
-        load = None if load is None else load / pace
-        self._known[stream], percent = known.decide(now, present, least, behind, load, work)
-        if percent < least:
-            self._keep(stream, least, "bounds are wider than a query tolerates, or may be")
-        elif percent != present or left < present:
-            told = (
-                f"{max(behind, work):.2g} s behind, or would be; {allowed_seconds:g} s are allowed"
-            )
-            self._keep(stream, percent, f"answers were {told}", min(left, percent))
+        return Seen(
+            stream,
+            tuple(queries),
+            present,
+            max(needs, default=100.0),
+            max((self._behind(each, now, allowed_seconds) for each in queries), default=0.0),
+            self._coming(stream, now, allowed_seconds),
+            self._tuple_seconds(queries),
+            work,
+            min(work, self._free_seconds(stream)),
+        )
 
-    def _pace(self, stream: InputId, now: float, queries: list[QueryEntry], is_busy: bool) -> float:
+    def _pace(self, now: float, queries: list[QueryEntry], is_busy: bool) -> float:
         """How many seconds of work get done in a second."""
         known = self._queries.runtime.statistics
         found = {each: known[each] for each in self._readers(queries)}
         done = {name: (each.tally.rows_taken, each.cost_seconds) for name, each in found.items()}
         span = max(LEAST_SPAN, self._queries.ground.settings.latency_seconds)
-        pace = self._paces.setdefault(stream, Pace(span))
-        pace.span_seconds = span
-        return pace.look(now, done, is_busy)
+        self._paced.span_seconds = span
+        return self._paced.look(now, done, is_busy)
 
     def _free_seconds(self, stream: InputId) -> float:
         """How much work waits that no step has taken, for who reads the most of a stream."""
@@ -136,16 +165,12 @@ class Watch:
         return 0.0 if output is None else sum(self._work_seconds(*q) for q in self._queues(output))
 
     def _keep(
-        self, stream: InputId, percent: float, reason: str, left: float | None = None
+        self, stream: InputId, percent: float, reason: str, more: Sequence[Transition] = ()
     ) -> None:
-        """Has a stream keep so many percent from now on, and of what waits what is ``left``."""
-        inputs = self._queries.ground.inputs
-        name = inputs.streams[stream].entry.name
-        change: list[Transition] = [KeptChanged(name, percent, reason)]
-        if left is not None:
-            change += thinned(self._queries, stream, left)
+        """Has a stream keep so many percent from now on, and what else follows from that."""
+        name = self._queries.ground.inputs.streams[stream].entry.name
         logger.info("stream %s keeps %g percent from now on: %s", name, percent, reason)
-        self._queries.change(change)
+        self._queries.change([KeptChanged(name, percent, reason), *more])
 
     def _behind(self, entry: QueryEntry, now: float, allowed_seconds: float) -> float:
         """How long the oldest of what a query could have worked on waits, if that is for work.
