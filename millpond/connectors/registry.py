@@ -58,6 +58,8 @@ def open_source(
         claims,
         isinstance(entry, StreamEntry) and entry.skips_bad_rows,
         lasts,
+        entry.key if isinstance(entry, RelationEntry) else (),
+        isinstance(entry, RelationEntry) and entry.on_conflict == "replace",
     )
     try:
         given = _resolved(entry.source)
