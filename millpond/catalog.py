@@ -229,12 +229,16 @@ class Tolerance:
     """How far its bounds are to be from its answers at most; 0 if it does not say so."""
     is_relative: bool = True
     """Whether that is in percent of the answers."""
+    drawn_by: tuple[int, ...] = ()
+    """The column whose values are drawn, for different ones to be counted: all tuples of a value
+    are kept, or none; nothing if tuples are drawn one by one."""
 
     @cached_property
     def kept(self) -> str:
         """Names what a drop point keeps of the stream for all queries with the same needs."""
         keys, ranged = (",".join(map(str, each)) for each in (self.keys, self.ranged))
-        return f"{self.stream}{KEPT}({keys};{ranged};{self.grain_ticks})"
+        by = "".join(f";by {each}" for each in self.drawn_by)
+        return f"{self.stream}{KEPT}({keys};{ranged};{self.grain_ticks}{by})"
 
     def __str__(self) -> str:
         parts = [f"SAMPLE AT LEAST {self.least_percent:g} PERCENT"] if self.least_percent else []

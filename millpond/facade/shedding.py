@@ -1,4 +1,5 @@
-"""Watches how far answers are behind, and has streams keep fewer tuples, or more again."""
+"""Watches how far answers are behind, and has streams keep fewer tuples, or more again; of what
+waits already some are dropped too."""
 
 from __future__ import annotations
 
@@ -7,14 +8,18 @@ import time
 from collections import deque
 from collections.abc import Iterator
 
-from millpond.approximation.shedding import Shedding
+from millpond.approximation.pace import Pace
+from millpond.approximation.shedding import Shedding, left_percent
 from millpond.catalog import QueryEntry
+from millpond.facade.thinning import taken_until, thinned
 from millpond.facade.tolerated_errors import ToleratedErrors
 from millpond.identities import InputId, OperatorId
 from millpond.intake.drop_point import percent_of, tolerating
+from millpond.schema import FOREVER
 from millpond.sharing.queries import Queries
 from millpond.sharing.statement import KeptChanged
 from millpond.storage.queues import Queue
+from millpond.storage.transitions import Transition
 
 logger = logging.getLogger("millpond")
 
@@ -22,6 +27,8 @@ LOOK_SECONDS = 0.1
 """So often it is looked how far answers are behind, at most."""
 LATELY = 0.25
 """What comes is counted over this part of the time by which answers may be behind."""
+LEAST_SPAN = 0.5
+"""What gets done is counted over so many seconds at least."""
 WORK = 0.25
 """What waits has to be work for this part of the time by which answers may be behind."""
 
@@ -33,6 +40,7 @@ class Watch:
         self._queries = queries
         self._errors = ToleratedErrors(queries)
         self._known: dict[InputId, Shedding] = {}
+        self._paces: dict[InputId, Pace] = {}
         self._looks: dict[InputId, deque[tuple[float, int]]] = {}
         """When it was looked at a stream, and how many tuples it had had by then."""
         self._look_again = 0.0
@@ -63,15 +71,40 @@ class Watch:
         coming = self._coming(stream, now, allowed_seconds)
         load = None if coming is None else coming * present / 100 * self._tuple_seconds(queries)
         work = max(map(self._waiting_seconds, queries), default=0.0)
-        decided = known.decide(now, present, least, behind, load, work)
-        self._known[stream], percent = decided
+        pace = self._pace(stream, now, queries, work > 0)
+        free = min(work, self._free_seconds(stream))
+        left = left_percent(present, least, allowed_seconds, work / pace, free / pace)
+        work = (work - free * (1 - left / present)) / pace
+        load = None if load is None else load / pace
+        self._known[stream], percent = known.decide(now, present, least, behind, load, work)
         if percent < least:
-            self._keep(entry.name, least, "bounds are wider than a query tolerates, or may be")
-        elif percent != present:
+            self._keep(stream, least, "bounds are wider than a query tolerates, or may be")
+        elif percent != present or left < present:
             told = (
                 f"{max(behind, work):.2g} s behind, or would be; {allowed_seconds:g} s are allowed"
             )
-            self._keep(entry.name, percent, f"answers were {told}")
+            self._keep(stream, percent, f"answers were {told}", min(left, percent))
+
+    def _pace(self, stream: InputId, now: float, queries: list[QueryEntry], is_busy: bool) -> float:
+        """How many seconds of work get done in a second."""
+        known = self._queries.runtime.statistics
+        found = {each: known[each] for each in self._readers(queries)}
+        done = {name: (each.tally.rows_taken, each.cost_seconds) for name, each in found.items()}
+        span = max(LEAST_SPAN, self._queries.ground.settings.latency_seconds)
+        pace = self._paces.setdefault(stream, Pace(span))
+        pace.span_seconds = span
+        return pace.look(now, done, is_busy)
+
+    def _free_seconds(self, stream: InputId) -> float:
+        """How much work waits that no step has taken, for who reads the most of a stream."""
+        graph, inputs = self._queries.graph, self._queries.ground.inputs
+        found = [0.0]
+        for name in inputs.kept[stream]:
+            queue = inputs.streams[name].queue
+            rows = queue.waiting(taken_until(self._queries, queue), FOREVER)
+            costs = self._queries.runtime.statistics
+            found.append(rows * sum(costs[each].cost_seconds for each in graph.readers(queue.name)))
+        return max(found)
 
     def _coming(self, stream: InputId, now: float, allowed_seconds: float) -> float | None:
         """How many tuples came in a second lately; None if that was not seen for long enough."""
@@ -84,23 +117,35 @@ class Watch:
 
     def _tuple_seconds(self, queries: list[QueryEntry]) -> float:
         """How much work a tuple is for all who read what is kept of its stream."""
-        found = {
-            identity: self._queries.runtime.statistics[identity].cost_seconds
+        known = self._queries.runtime.statistics
+        return sum(known[each].cost_seconds for each in self._readers(queries))
+
+    def _readers(self, queries: list[QueryEntry]) -> set[OperatorId]:
+        """The operators that read inputs for queries."""
+        return {
+            identity
             for output in map(self._output, queries)
             if output is not None
             for identity, queue in self._queues(output)
             if not isinstance(queue.name, OperatorId)
         }
-        return sum(found.values())
 
     def _waiting_seconds(self, entry: QueryEntry) -> float:
         """How much work waits before the answers of a query."""
         output = self._output(entry)
         return 0.0 if output is None else sum(self._work_seconds(*q) for q in self._queues(output))
 
-    def _keep(self, stream: str, percent: float, reason: str) -> None:
-        logger.info("stream %s keeps %g percent from now on: %s", stream, percent, reason)
-        self._queries.change([KeptChanged(stream, percent, reason)])
+    def _keep(
+        self, stream: InputId, percent: float, reason: str, left: float | None = None
+    ) -> None:
+        """Has a stream keep so many percent from now on, and of what waits what is ``left``."""
+        inputs = self._queries.ground.inputs
+        name = inputs.streams[stream].entry.name
+        change: list[Transition] = [KeptChanged(name, percent, reason)]
+        if left is not None:
+            change += thinned(self._queries, stream, left)
+        logger.info("stream %s keeps %g percent from now on: %s", name, percent, reason)
+        self._queries.change(change)
 
     def _behind(self, entry: QueryEntry, now: float, allowed_seconds: float) -> float:
         """How long the oldest of what a query could have worked on waits, if that is for work.

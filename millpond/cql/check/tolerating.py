@@ -7,6 +7,7 @@ While nothing is dropped each answer is the exact one. What has no bound is refu
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 from millpond.catalog import KEPT_COLUMNS, Catalog, QueryEntry, Tolerance
 from millpond.cql.algebra import (
@@ -22,7 +23,7 @@ from millpond.cql.algebra import (
 from millpond.cql.apply import apply
 from millpond.cql.check.kept_having import HOLDS, having_of
 from millpond.cql.check.kept_input import BOUNDED, NoBoundError, columns_of, kept_input
-from millpond.cql.check.kept_sums import Bounded, KeptSums, is_kept, when
+from millpond.cql.check.kept_sums import Bounded, KeptSums, is_kept, is_of_different, when
 from millpond.cql.check.queries import QueryAnalyser
 from millpond.cql.coercion import widens
 from millpond.cql.expressions import (
@@ -167,6 +168,7 @@ class _Parts:
             self._grain,
             self._said.error,
             self._said.is_relative,
+            tuple(each - self._own.start for each in self._drawn_by),
         )
 
     @property
@@ -178,8 +180,27 @@ class _Parts:
     @property
     def _ranged(self) -> Iterator[int]:
         for call in self._aggregate.aggregates:
-            if call.argument is not None:
+            if call.argument is not None and not is_of_different(call):
                 yield self._argument(call).position
+
+    @cached_property
+    def _drawn_by(self) -> tuple[int, ...]:
+        """The column whose different values are counted."""
+        calls = [each for each in self._aggregate.aggregates if is_of_different(each)]
+        found = {each.argument: each for each in calls}
+        for argument, call in found.items():
+            if not isinstance(argument, Column) or argument.position not in self._own:
+                raise self._refusal(
+                    f"{call} has no bound: tuples are drawn by the values that are counted, so "
+                    "these are a column of the stream"
+                )
+        if len(found) > 1:
+            one, other, *_ = found.values()
+            raise self._refusal(
+                f"{other} has no bound beside {one}: tuples are drawn by the values of one column; "
+                "ask in a query of its own"
+            )
+        return tuple(each.position for each in found if isinstance(each, Column))
 
     @property
     def _grain(self) -> int:
@@ -230,9 +251,17 @@ class _Parts:
         return node if self._wrapper is None else replace(self._wrapper, input=node)
 
     def _answer(self, call: AggregateCall, sums: KeptSums) -> Bounded:
+        argument = None if call.argument is None else self._moved(call.argument)
+        if argument is not None and is_of_different(call):
+            return sums.different(argument)
         if call.argument is not None:
             self._argument(call)
-        argument = None if call.argument is None else self._moved(call.argument)
+        is_known = call.function == "count" and not sums.has_filter
+        if self._drawn_by and not is_known and call.function in ("count", "sum", "avg"):
+            raise self._refusal(
+                f"{call} has no bound beside a count of different values, by which tuples are "
+                "drawn; ask in a query of its own"
+            )
         match call.function:
             case "count":
                 return sums.count(argument)
@@ -240,7 +269,9 @@ class _Parts:
                 return sums.total(call.function, argument, call.type)
             case "min" | "max":
                 return sums.extreme(call.function, argument)
-        raise self._refusal(f"{call} has no bound; count, sum, avg, min and max have")
+        raise self._refusal(
+            f"{call} has no bound; count, sum, avg, min, max and count(DISTINCT) have"
+        )
 
     def _sure(self, sums: KeptSums) -> list[Expression]:
         """Whether tuples were kept that pass WHERE: without one a group may not be there, or have
