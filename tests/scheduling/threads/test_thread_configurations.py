@@ -68,12 +68,11 @@ def test_nothing_is_lost_by_switching_while_running(
     switches: list[tuple[int, str]], processors: int
 ) -> None:
     simulation = Simulation(shared_plan(), ARRIVALS, Conditions(processors=processors))
-    strategy = ThreeLevels(CONFIGURATIONS["gts"])
-    loop = SchedulingLoop(simulation, strategy)
+    loop = SchedulingLoop(simulation, ThreeLevels(CONFIGURATIONS["gts"]))
     for turns, name in switches:
         for _ in range(turns):
             loop.turn()
-        strategy.reconfigure(CONFIGURATIONS[name])
+        loop.strategy = ThreeLevels(CONFIGURATIONS[name])
     loop.run()
     record = simulation.recorder.close(simulation.now_seconds)
     assert outcome(record) == EXPECTED

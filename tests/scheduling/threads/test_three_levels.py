@@ -5,7 +5,7 @@ import pytest
 from millpond.errors import StrategyError
 from millpond.scheduling.decisions import PlaceQueues, RunOperator
 from millpond.scheduling.registry import make
-from millpond.scheduling.snapshot import Observation, OperatorSnapshot, PlanSnapshot
+from millpond.scheduling.snapshot import Observation, OperatorSnapshot, OperatorState, PlanSnapshot
 from millpond.scheduling.strategies.gts import Gts
 from millpond.scheduling.strategies.hmts import Hmts
 from millpond.scheduling.strategies.ots import Ots
@@ -24,6 +24,15 @@ def fused(whole: PlanSnapshot, *members: int) -> PlanSnapshot:
     one = OperatorSnapshot(0, " + ".join(names), whole.by_id[0].inputs, (3,), members=names)
     last = OperatorSnapshot(3, "o3", (replace(whole.by_id[3].inputs[0], source=0),))
     return PlanSnapshot((one, last), structure=1, unfused=whole)
+
+
+def followed_by(
+    before: ThreeLevels, after: ThreeLevels, on: PlanSnapshot, *states: OperatorState
+) -> ThreeLevels:
+    """The second one, in place of the first."""
+    after.succeed(before)
+    begin(after, on, *states)
+    return after
 
 
 def test_gts_is_one_thread_that_runs_one_operator_at_a_time() -> None:
@@ -140,23 +149,24 @@ def test_ots_becomes_gts_at_once_and_waits_for_the_threads_that_run() -> None:
     begin(levels, ROW, *ready(0, 1, 2))
     assert levels.decide() is not None
     levels.observe(Observation(0.0, running(0)))
-    levels.reconfigure(Gts().graph_threaded)
-    assert levels.decide() is None
-    levels.observe(Observation(1.0, idle(0)))
-    assert levels.decide() == RunOperator(2)
+    gts = followed_by(levels, Gts(), ROW, *running(0), *ready(1, 2))
+    assert gts.decide() is None
+    gts.observe(Observation(1.0, idle(0)))
+    assert gts.decide() == RunOperator(2)
 
 
 def test_hmts_becomes_ots_by_decoupling_everything() -> None:
     levels = ThreeLevels(Hmts().hybrid)
     begin(levels, fused(CHEAP, 0, 1, 2), *ready(0))
-    levels.reconfigure(Ots().operator_threaded)
-    assert levels.decide() == PlaceQueues(operator_edges(CHEAP) | {("s", 0)})
+    ots = followed_by(levels, Ots(), fused(CHEAP, 0, 1, 2), *ready(0))
+    assert ots.decide() == PlaceQueues(operator_edges(CHEAP) | {("s", 0)})
 
 
 def test_priorities_change_at_run_time() -> None:
-    ots = Ots()
-    begin(ots, ROW, *ready(0, 1, 2))
-    ots.set_priority(2, 4.0)
+    ots, three = Ots(), [(["s"], 1.0, 1.0)] * 3
+    begin(ots, plan(*three, weights=[1.0, 1.0, 1.0]), *ready(0, 1, 2))
+    assert turns(ots, 30).count(2) == 10
+    begin(ots, plan(*three, weights=[1.0, 1.0, 4.0]), *ready(0, 1, 2))
     assert turns(ots, 60).count(2) == 40
 
 
