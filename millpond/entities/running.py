@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from millpond.entities.attributes import Read, integer, knob, number, text
+from millpond.entities.catalogued import quoted
 from millpond.entities.control_tables import Kind
 from millpond.entities.controlled import Controlled
 from millpond.errors import StateError
@@ -40,6 +41,14 @@ def _waiting(view: Controlled, name: str) -> int:
     return running.waiting(running.claimed, running.horizon)
 
 
+def _set_partition(view: Controlled, name: str, value: str) -> None:
+    by_hand = view.runtime.partitions.by_hand.get(OperatorId(name), "")
+    if value.strip():
+        view.execute(f"ALTER PARTITION {quoted(value.strip())} ADD OPERATOR {name}")
+    elif by_hand:
+        view.execute(f"ALTER PARTITION {quoted(by_hand)} DROP OPERATOR {name}")
+
+
 OPERATOR = Kind(
     "operator",
     "a part of the plan that reads queues and writes one",
@@ -50,6 +59,13 @@ OPERATOR = Kind(
             "queries",
             "the queries it works for",
             lambda e, o: ", ".join(e.runtime.picture.queries(OperatorId(o))),
+        ),
+        knob(
+            "partition",
+            "text",
+            "the partition it is in; writing one puts it there by hand, nothing takes it out again",
+            lambda e, o: e.runtime.partitions.of.get(OperatorId(o), ""),
+            _set_partition,
         ),
         text("reads", "its queues", lambda e, o: ", ".join(_running(e, o).inputs)),
         number("load", "how busy it is", _measured(lambda m: m.busy.per_second())),
@@ -288,12 +304,27 @@ def _part(view: Controlled, name: str) -> list[OperatorId]:
     return dict(zip(_threads(view), thread_parts(view), strict=False)).get(name, [])
 
 
+def _of_thread(part: str, otherwise: Any) -> Read:
+    """A part of what the strategy says of a thread; a plain strategy has none."""
+
+    def read(view: Controlled, name: str) -> Any:
+        configuration = getattr(view.strategy(), "configuration", None)
+        if configuration is None or not configuration.partitions:
+            return otherwise
+        return getattr(configuration.partitions[_threads(view).index(name)], part)
+
+    return read
+
+
 THREAD = Kind(
     "thread",
     "operators that are scheduled together",
     _threads,
     (
         text("operators", "its operators", lambda e, t: ", ".join(_part(e, t))),
+        text("partition", "the partition that a user has made of them", _of_thread("name", "")),
+        text("strategy", "which of them is next", _of_thread("strategy", "")),
+        number("priority", "its share of the processors", _of_thread("priority", 1.0)),
         number(
             "load",
             "how busy it is",

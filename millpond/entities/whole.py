@@ -10,13 +10,14 @@ from millpond.entities.attributes import Attribute, Read, Write, integer, knob, 
 from millpond.entities.catalogued import QUERY, RELATION, STREAM
 from millpond.entities.control_tables import Entities, Kind
 from millpond.entities.controlled import Controlled
+from millpond.entities.partitions import PARTITION
 from millpond.entities.running import OPERATOR, QUEUE, SYNOPSIS, THREAD, UNIT
 from millpond.settings import OF_THE_OWNER, Change, Settings
 
 if TYPE_CHECKING:
     from millpond.execution.runtime import EngineRuntime
 
-OF_SCHEDULER = ("strategy", "mode", "processors")
+OF_SCHEDULER = ("strategy", "mode", "slice", "processors")
 """The settings that are knobs of the scheduler; the others are the engine's."""
 
 
@@ -111,7 +112,10 @@ SCHEDULER = Kind(
     ),
 )
 
-KINDS = (ENGINE, SCHEDULER, QUERY, STREAM, RELATION, OPERATOR, QUEUE, SYNOPSIS, UNIT, THREAD)
+KINDS = (
+    *(ENGINE, SCHEDULER, QUERY, STREAM, RELATION, OPERATOR, QUEUE, SYNOPSIS, UNIT, THREAD),
+    PARTITION,
+)
 
 
 def entities(view: Controlled) -> Entities:

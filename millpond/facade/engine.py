@@ -56,7 +56,7 @@ from millpond.interruption import WholeLock, uninterrupted
 from millpond.planning.graph import Graph
 from millpond.scheduling.runtime import SchedulingLoop
 from millpond.scheduling.strategy import Strategy
-from millpond.scheduling.strategy_text import engine_strategy
+from millpond.scheduling.threads.unthreaded import Unthreaded
 from millpond.schema import Type
 from millpond.settings import DISK, OFF, Settings
 from millpond.sharing.ground import Ground
@@ -129,7 +129,7 @@ class Engine:
             self.lock, self._turn, self.arrivals, lambda: self.deliveries.is_all_written
         )
         self._loop: SchedulingLoop | None = None
-        self._strategy()
+        self.queries.partitioning.strategy()
         self._recover()
 
     def _make_parts(self, keeps_results: bool) -> None:
@@ -336,6 +336,14 @@ class Engine:
             self._loop.strategy = strategy
             self.runtime.placement = self.runtime.placement.undecided()
 
+    def use_partitions(self) -> None:
+        """Has the partitions be as they are declared."""
+        self.queries.partitioning.tell()
+        if self._loop is not None:
+            strategy = self.queries.partitioning.strategy()
+            if isinstance(strategy, Unthreaded) != isinstance(self._loop.strategy, Unthreaded):
+                self.use_strategy(strategy)
+
     def _keep_to_budget(self) -> None:
         limit = self.ground.budget.limit_bytes = self.settings.budget_bytes
         self.store.cached_bytes = cached_bytes(limit)
@@ -524,10 +532,6 @@ class Engine:
         """The running operators."""
         return self.queries.runtime
 
-    def _strategy(self) -> Strategy:
-        settings = self.settings
-        return engine_strategy(settings.strategy, settings.budget_bytes, settings.mode)
-
     def run_until_idle(self) -> None:
         """Works until every query is as far as its inputs allow."""
         self.ground.check_open()
@@ -608,7 +612,7 @@ class Engine:
         if not has_queries:
             return has_news
         if self._loop is None:
-            self._loop = SchedulingLoop(self.runtime, self._strategy())
+            self._loop = SchedulingLoop(self.runtime, self.queries.partitioning.strategy())
         with uninterrupted:
             try:
                 return uninterrupted.call(self._loop.turn) or has_news

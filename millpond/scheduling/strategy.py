@@ -20,6 +20,14 @@ class Strategy(Protocol):
         """What the free processor should do now, or None to let it idle until a change."""
 
 
+@runtime_checkable
+class Successor(Protocol):
+    """A strategy that goes on with what the one before it knew."""
+
+    def succeed(self, other: Strategy) -> None:
+        """Take over from another strategy; the plan follows."""
+
+
 def simulator_only(strategy: Strategy) -> str | None:
     """Why a strategy cannot drive Spark and what to take instead; None for those that can.
 
