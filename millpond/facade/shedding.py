@@ -36,18 +36,30 @@ class Watch:
         self._looks: dict[InputId, deque[tuple[float, int]]] = {}
         """When it was looked at a stream, and how many tuples it had had by then."""
         self._look_again = 0.0
+        self._is_behind = False
 
     def look(self) -> None:
         """Has streams keep what there is time for, if that is wanted and it is time to look."""
+        now = time.monotonic()
+        if now < self._look_again or not self._queries.has_runtime:
+            return
+        self._look_again = now + LOOK_SECONDS
+        self._notice()
         ground = self._queries.ground
         settings = ground.settings
         if not ground.inputs.kept or settings.overload == "wait" or not settings.latency_seconds:
             return
-        now = time.monotonic()
-        if now >= self._look_again and self._queries.has_runtime:
-            self._look_again = now + LOOK_SECONDS
-            for stream in list(ground.inputs.kept):
-                self._decide(stream, now, settings.latency_seconds)
+        for stream in list(ground.inputs.kept):
+            self._decide(stream, now, settings.latency_seconds)
+
+    def _notice(self) -> None:
+        """Says so once when the strategy begins to fall behind, and when it no more does."""
+        before, reason = self._is_behind, self._queries.partitioning.falls_behind
+        self._is_behind = bool(reason)
+        if reason and not before:
+            logger.warning("the strategy cannot keep up: %s", reason)
+        elif before and not reason:
+            logger.info("the strategy keeps up again")
 
     def _decide(self, stream: InputId, now: float, allowed_seconds: float) -> None:
         inputs = self._queries.ground.inputs
@@ -63,6 +75,9 @@ class Watch:
         coming = self._coming(stream, now, allowed_seconds)
         load = None if coming is None else coming * present / 100 * self._tuple_seconds(queries)
         work = max(map(self._waiting_seconds, queries), default=0.0)
+        reason = self._queries.partitioning.falls_behind
+        if reason:  # answers are in time yet, but the strategy sees that it will not go on so
+            work = max(work, allowed_seconds)
         decided = known.decide(now, present, least, behind, load, work)
         self._known[stream], percent = decided
         if percent < least:
@@ -71,7 +86,8 @@ class Watch:
             told = (
                 f"{max(behind, work):.2g} s behind, or would be; {allowed_seconds:g} s are allowed"
             )
-            self._keep(entry.name, percent, f"answers were {told}")
+            said = f"; the strategy cannot keep up: {reason}" if reason else ""
+            self._keep(entry.name, percent, f"answers were {told}{said}")
 
     def _coming(self, stream: InputId, now: float, allowed_seconds: float) -> float | None:
         """How many tuples came in a second lately; None if that was not seen for long enough."""
