@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from millpond.execution.operators.running import RunningOperator
     from millpond.execution.statistics import Statistics
     from millpond.execution.units import Unit
+    from millpond.sharing.partitioning import Thread
     from millpond.storage.queues import Queue
 
 
@@ -280,40 +281,24 @@ UNIT = Kind(
 )
 
 
-def thread_parts(view: Controlled) -> list[list[OperatorId]]:
-    """The operators of each thread of the present strategy; one thread if it has none."""
-    strategy = view.strategy()
-    configuration = getattr(strategy, "configuration", None)
-    if configuration is None or not configuration.partitions:
-        return [_operators(view)]
-    parts: list[list[OperatorId]] = [[] for _ in configuration.partitions]
-    running = set(_operators(view))
-    for operator, place in configuration.partition_of.items():
-        if OperatorId.numbered(operator) in running:
-            parts[place].append(OperatorId.numbered(operator))
-    return parts
-
-
 def _threads(view: Controlled) -> list[str]:
     if not view.has_runtime:
         return []
-    return [f"thread{place}" for place in range(len(thread_parts(view)))]
+    return [f"thread{place}" for place in range(len(view.queries.partitioning.threads()))]
 
 
-def _part(view: Controlled, name: str) -> list[OperatorId]:
-    return dict(zip(_threads(view), thread_parts(view), strict=False)).get(name, [])
+def _of_thread(read: Callable[[Thread], Any]) -> Read:
+    """What the strategy in charge says of a thread, while there is one."""
+
+    def read_thread(view: Controlled, name: str) -> Any:
+        return read(view.queries.partitioning.threads()[_threads(view).index(name)])
+
+    return read_thread
 
 
-def _of_thread(part: str, otherwise: Any) -> Read:
-    """A part of what the strategy says of a thread; a plain strategy has none."""
-
-    def read(view: Controlled, name: str) -> Any:
-        configuration = getattr(view.strategy(), "configuration", None)
-        if configuration is None or not configuration.partitions:
-            return otherwise
-        return getattr(configuration.partitions[_threads(view).index(name)], part)
-
-    return read
+def _thread_load(view: Controlled, name: str) -> float:
+    thread = view.queries.partitioning.threads()[_threads(view).index(name)]
+    return sum(view.runtime.statistics[each].busy.per_second() for each in thread.operators)
 
 
 THREAD = Kind(
@@ -321,15 +306,20 @@ THREAD = Kind(
     "operators that are scheduled together",
     _threads,
     (
-        text("operators", "its operators", lambda e, t: ", ".join(_part(e, t))),
-        text("partition", "the partition that a user has made of them", _of_thread("name", "")),
-        text("strategy", "which of them is next", _of_thread("strategy", "")),
-        number("priority", "its share of the processors", _of_thread("priority", 1.0)),
-        number(
-            "load",
-            "how busy it is",
-            lambda e, t: sum(e.runtime.statistics[o].busy.per_second() for o in _part(e, t)),
+        text("operators", "its operators", _of_thread(lambda t: ", ".join(t.operators))),
+        text(
+            "partition",
+            "the partition that a user has made of them",
+            _of_thread(lambda t: t.partition),
         ),
+        text("strategy", "which of them is next", _of_thread(lambda t: t.strategy)),
+        number("priority", "its share of the processors", _of_thread(lambda t: t.priority)),
+        text(
+            "falls_behind",
+            "why its strategy cannot keep up; empty if it can",
+            _of_thread(lambda t: t.falls_behind),
+        ),
+        number("load", "how busy it is", _thread_load),
     ),
     activity="load",
 )

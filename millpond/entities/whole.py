@@ -106,6 +106,11 @@ SCHEDULER = Kind(
     lambda view: ["scheduler"],
     (
         *_settings(of_scheduler=True),
+        text(
+            "falls_behind",
+            "why the strategy cannot keep up with what comes; empty if it can",
+            lambda e, _: e.queries.partitioning.falls_behind,
+        ),
         integer(
             "at_once", "steps that may run at once", _of_runtime(lambda r: r.limits.processors)
         ),

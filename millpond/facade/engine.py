@@ -142,6 +142,7 @@ class Engine:
         self.queries.listener = self._commits
         self.statements = self.queries.statements = Statements(self.queries, self, self.show)
         self._room = Room(self.queries, lambda: self.operation)
+        self.queries.partitioning.present = lambda: self.present_strategy
         self._watch = Watch(self.queries)
 
     def _open_store(self, location: str) -> None:

@@ -44,18 +44,30 @@ class Watch:
         self._looks: dict[InputId, deque[tuple[float, int]]] = {}
         """When it was looked at a stream, and how many tuples it had had by then."""
         self._look_again = 0.0
+        self._is_behind = False
 
     def look(self) -> None:
         """Has streams keep what there is time for, if that is wanted and it is time to look."""
+        now = time.monotonic()
+        if now < self._look_again or not self._queries.has_runtime:
+            return
+        self._look_again = now + LOOK_SECONDS
+        self._notice()
         ground = self._queries.ground
         settings = ground.settings
         if not ground.inputs.kept or settings.overload == "wait" or not settings.latency_seconds:
             return
-        now = time.monotonic()
-        if now >= self._look_again and self._queries.has_runtime:
-            self._look_again = now + LOOK_SECONDS
-            for stream in list(ground.inputs.kept):
-                self._decide(stream, now, settings.latency_seconds)
+        for stream in list(ground.inputs.kept):
+            self._decide(stream, now, settings.latency_seconds)
+
+    def _notice(self) -> None:
+        """Says so once when the strategy begins to fall behind, and when it no more does."""
+        before, reason = self._is_behind, self._queries.partitioning.falls_behind
+        self._is_behind = bool(reason)
+        if reason and not before:
+            logger.warning("the strategy cannot keep up: %s", reason)
+        elif before and not reason:
+            logger.info("the strategy keeps up again")
 
     def _decide(self, stream: InputId, now: float, allowed_seconds: float) -> None:
         inputs = self._queries.ground.inputs
@@ -76,6 +88,9 @@ class Watch:
         left = left_percent(present, least, allowed_seconds, work / pace, free / pace)
         work = (work - free * (1 - left / present)) / pace
         load = None if load is None else load / pace
+        reason = self._queries.partitioning.falls_behind
+        if reason:  # answers are in time yet, but the strategy sees that it will not go on so
+            work = max(work, allowed_seconds)
         self._known[stream], percent = known.decide(now, present, least, behind, load, work)
         if percent < least:
             self._keep(stream, least, "bounds are wider than a query tolerates, or may be")
@@ -83,7 +98,8 @@ class Watch:
             told = (
                 f"{max(behind, work):.2g} s behind, or would be; {allowed_seconds:g} s are allowed"
             )
-            self._keep(stream, percent, f"answers were {told}", min(left, percent))
+            said = f"; the strategy cannot keep up: {reason}" if reason else ""
+            self._keep(stream, percent, f"answers were {told}{said}", min(left, percent))
 
     def _pace(self, stream: InputId, now: float, queries: list[QueryEntry], is_busy: bool) -> float:
         """How many seconds of work get done in a second."""

@@ -15,7 +15,7 @@ from millpond.connectors.python_values import to_pandas
 from millpond.delivery.latency import in_unit
 from millpond.identities import BY_NUMBER, InputId, OperatorId
 from millpond.insight.constraints import constraint_rows
-from millpond.insight.partitions import partition_rows
+from millpond.insight.partitions import partition_rows, thread_rows
 from millpond.insight.punctuations import punctuation_rows
 from millpond.insight.quality import quality_rows
 from millpond.planning.convergence import foreseen
@@ -303,6 +303,7 @@ _TABLES: dict[str, Callable[[Queries], Iterator[dict[str, Any]]]] = {
     "steps": _steps,
     "queues": _queues,
     "partitions": partition_rows,
+    "threads": thread_rows,
     "statistics": _statistics,
     "latency": _latency,
     "functions": _functions,

@@ -1,9 +1,22 @@
-"""What SHOW PARTITIONS answers: who is in them, and how they do."""
+"""What SHOW PARTITIONS and SHOW THREADS answer: who is in them, and how they do."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from millpond.sharing.queries import Queries
+
+
+def thread_rows(queries: Queries) -> Iterator[dict[str, Any]]:
+    """A row for each thread of the strategy in charge."""
+    for place, thread in enumerate(queries.partitioning.threads()):
+        yield {
+            "thread": f"thread{place}",
+            "partition": thread.partition,
+            "strategy": thread.strategy,
+            "priority": thread.priority,
+            "operators": ", ".join(thread.operators),
+            "falls behind": thread.falls_behind,
+        }
 
 
 def partition_rows(queries: Queries) -> Iterator[dict[str, Any]]:

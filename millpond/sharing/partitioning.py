@@ -7,20 +7,37 @@ in it by hand. The strategy for what is in none goes on beside them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from millpond.catalog import PartitionEntry, QueryEntry
 from millpond.errors import StateError
 from millpond.identities import BY_NUMBER, OperatorId, QueryName
 from millpond.planning.graph import Graph
 from millpond.scheduling.snapshot import PartitionSnapshot
-from millpond.scheduling.strategy import Strategy
+from millpond.scheduling.strategy import Strategy, falls_behind
 from millpond.scheduling.strategy_text import engine_strategy, partition_snapshot
+from millpond.scheduling.threads.configuration import Partition
+from millpond.scheduling.threads.three_levels import ThreeLevels
 from millpond.sharing.ground import Ground
 from millpond.sharing.groups import Groups
 
 if TYPE_CHECKING:
     from millpond.execution.runtime import EngineRuntime
+
+
+class Thread(NamedTuple):
+    """A thread, or those of a partition that a user has made."""
+
+    partition: str
+    strategy: str
+    priority: float
+    operators: tuple[OperatorId, ...]
+    falls_behind: str
+
+
+def _named(partition: Partition, running: set[OperatorId]) -> tuple[OperatorId, ...]:
+    operators = map(OperatorId.numbered, sorted(partition.operators))
+    return tuple(each for each in operators if each in running)
 
 
 class Partitioning:
@@ -35,6 +52,8 @@ class Partitioning:
     ) -> None:
         self._ground, self._graph, self._groups = ground, graph, groups
         self._started = started
+        self.present: Callable[[], Strategy | None] = lambda: None
+        """The strategy in charge, once there is work."""
 
     @property
     def entries(self) -> list[PartitionEntry]:
@@ -55,6 +74,26 @@ class Partitioning:
         runtime.partitions.of_query = self._of_query
         by_hand = {OperatorId(each): entry.name for entry in entries for each in entry.operators}
         runtime.use_partitions(list(map(self._snapshot, entries)), by_hand)
+
+    # -- threads -----------------------------------------------------------------------------
+
+    @property
+    def falls_behind(self) -> str:
+        """Why the strategy in charge cannot keep up; empty if it can, or does not know."""
+        return falls_behind(self.present())
+
+    def threads(self) -> list[Thread]:
+        """The threads of the strategy in charge, with what they execute; one if it has none."""
+        strategy, runtime = self.present(), self._started()
+        running = set() if runtime is None else set(runtime.running)
+        if not isinstance(strategy, ThreeLevels) or not strategy.configuration.partitions:
+            everything = tuple(sorted(running, key=BY_NUMBER))
+            return [Thread("", self._ground.settings.strategy, 1.0, everything, self.falls_behind)]
+        partitions, behind = strategy.configuration.partitions, strategy.threads_behind
+        return [
+            Thread(each.name.strip("~"), each.strategy, each.priority, _named(each, running), why)
+            for each, why in zip(partitions, behind, strict=False)
+        ]
 
     # -- who is in them, and how they do -----------------------------------------------------
 

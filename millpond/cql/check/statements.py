@@ -86,6 +86,7 @@ SHOWN = (
     "punctuations",
     "quality",
     "partitions",
+    "threads",
     "warnings",
     "settings",
     "all",

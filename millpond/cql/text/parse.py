@@ -454,8 +454,8 @@ def _show(cursor: Cursor) -> ShowStatement:
         return ShowStatement(Name("ALL", offset))
     kinds = (
         "STREAMS, RELATIONS, VIEWS, QUERIES, FUNCTIONS, FAILURES, STEPS, QUEUES, STATISTICS, "
-        "LATENCY, SHARING, CONSTRAINTS, PUNCTUATIONS, QUALITY, PARTITIONS, WARNINGS, SETTINGS, ALL "
-        "or a name"
+        "LATENCY, SHARING, CONSTRAINTS, PUNCTUATIONS, QUALITY, PARTITIONS, THREADS, WARNINGS, "
+        "SETTINGS, ALL or a name"
     )
     return ShowStatement(cursor.name(kinds))
 

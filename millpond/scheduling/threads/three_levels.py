@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from millpond.scheduling.decisions import Decision, PlaceQueues, RunOperator
 from millpond.scheduling.snapshot import Observation, PlanSnapshot, Producer
-from millpond.scheduling.strategy import Strategy
+from millpond.scheduling.strategy import Strategy, falls_behind
 from millpond.scheduling.threads.configuration import Configuration, Partition
 from millpond.scheduling.threads.partition_thread import PartitionThread, plan_of
 from millpond.scheduling.threads.thread_scheduler import ThreadScheduler
@@ -56,6 +56,18 @@ class ThreeLevels:
         if self._configuration is None:
             return Configuration((), frozenset())
         return self._configuration
+
+    @property
+    def falls_behind(self) -> str:
+        """Which partitions' strategies cannot keep up, and why."""
+        named = zip(self._threads, self.threads_behind, strict=False)
+        found = (f"{_told(each.partition)}: {reason}" for each, reason in named if reason)
+        return "; ".join(found)
+
+    @property
+    def threads_behind(self) -> list[str]:
+        """For each partition why its strategy cannot keep up; empty if it can."""
+        return [falls_behind(each.strategy) for each in self._threads]
 
     def succeed(self, other: Strategy) -> None:
         """Go on with the threads of another one: partitions that stay keep their strategy and
@@ -187,3 +199,9 @@ class ThreeLevels:
         edges = queues | stream_edges(elementary(plan))
         if edges != self._asked:
             self._wanted = PlaceQueues(edges)
+
+
+def _told(partition: Partition) -> str:
+    """A partition as people know it: by its name, or by how much is in it."""
+    count = len(partition.operators)
+    return partition.name.strip("~") or f"a thread of {count} operator{'s'[: count - 1]}"
