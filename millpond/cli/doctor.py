@@ -34,7 +34,12 @@ SPARK_BYTES = 2**30
 
 LEAST_SHARED_BYTES, LEAST_DISK_BYTES = 256 * 2**20, 2**30
 LEAST_FILES = 4_096
-EXTRAS = {"avro": "fastavro", "kafka": "confluent_kafka", "postgres": "psycopg"}
+EXTRAS = {
+    "avro": "fastavro",
+    "kafka": "confluent_kafka",
+    "postgres": "psycopg",
+    "websocket": "websockets",
+}
 """What connectors need that is installed apart: the extra, and the package that it brings."""
 
 AHEAD_SECONDS = 60.0

@@ -30,8 +30,10 @@ BUILT_IN = {
     "postgres": "millpond.connectors.postgres",
     "push": "millpond.connectors.push",
     "rate": "millpond.connectors.rate",
+    "socket": "millpond.connectors.sockets",
     "stdin": "millpond.connectors.stdin",
     "webhook": "millpond.connectors.webhook",
+    "websocket": "millpond.connectors.websocket",
 }
 
 
