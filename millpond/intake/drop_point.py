@@ -168,7 +168,7 @@ def percent_of(catalog: Catalog, entry: StreamEntry, settings: Settings) -> floa
     if settings.overload == "wait":
         return 100.0
     active = [each.tolerates for each in tolerating(catalog, entry.name) if each.active]
-    least = max((each.least_percent for each in active if each), default=100.0)
+    least = max((each.needed_percent for each in active if each), default=100.0)
     is_shed = entry.shed_percent is not None and settings.latency_seconds > 0
     percent = entry.shed_percent if is_shed else entry.kept_percent
     return max(percent or LEAST_PERCENT, least)
