@@ -7,9 +7,10 @@ changes the engine holds its lock, and nobody holds it while a step is executed.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,7 @@ from millpond.entities import Entities
 from millpond.entities.controlled import Controlled
 from millpond.entities.whole import entities
 from millpond.errors import CqlWarning, InvariantError, Position, StateError, StoreError
+from millpond.facade.feeding import feed
 from millpond.facade.function_registry import FunctionGiven, register, register_all
 from millpond.facade.operation import Operation
 from millpond.facade.result_stream import ResultStream
@@ -401,6 +403,11 @@ class Engine:
                     self.inputs.remember(name, key, coming)
             self._watch.look()  # a step may be under way, which takes long
             return self.inputs.late_count(name) - before
+
+    async def feed(self, name: str, rows: AsyncIterable[Any] | asyncio.Queue[Any]) -> int:
+        """Pushes what an asynchronous iterable or a queue has, as it comes, until its end (of a
+        queue None); says how many tuples came too late."""
+        return await feed(self, name, rows)
 
     def push_changes(self, name: str, changes: Iterable[tuple[Any, str, Any]]) -> None:
         """Adds ``(ts, '+' or '-', row)`` to a relation; ts None means the beginning."""
