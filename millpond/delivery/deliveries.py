@@ -245,6 +245,8 @@ class Deliveries:
 
     def hand_on(self, fail: Fail) -> None:
         """Hands on what was put out; callbacks run without the lock."""
+        if not self._news:
+            return
         with uninterrupted:
             with self._lock:
                 news, self._news = self._news, set()
