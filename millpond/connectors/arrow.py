@@ -167,12 +167,12 @@ def _may_become(given: pa.DataType, wanted: Type, read_text: bool) -> bool:
 
 
 _NUMBER_KINDS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
-_TEXT_KINDS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+_TEXT_KINDS = {each().id for each in (pa.string, pa.large_string, pa.string_view)}
 
 
 def is_text(given: pa.DataType) -> bool:
     """Whether a column of this Arrow type holds text."""
-    return any(kind(given) for kind in _TEXT_KINDS)
+    return given.id in _TEXT_KINDS
 
 
 def _first_fault(column: pa.ChunkedArray, wanted: pa.DataType) -> int:

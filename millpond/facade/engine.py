@@ -643,6 +643,8 @@ class Engine:
             return not self._promise(intake)
 
     def _raise_failures(self) -> None:
+        if self.queries.failures.are_told:
+            return
         with self.lock:
             self.queries.failures.raise_untold()
 
@@ -794,6 +796,8 @@ class Engine:
 
     def validate_if_set(self) -> None:
         """Does so if the setting ``validate`` says it."""
+        if self.settings.validate != "on":
+            return
         with self.lock:
             if self.settings.validate == "on" and not self.ground.is_closed:
                 self.validate()

@@ -164,11 +164,12 @@ class Operation:
 
     def run_until_idle(self) -> None:
         """Works until nothing is left to do, or waits until the loop in the background rests."""
-        with self._lock:
-            self._refuse_inside()
-            if self._background is not None:
-                self._wait_for_background()
-                return
+        if self._background is not None:
+            with self._lock:
+                self._refuse_inside()
+                if self._background is not None:
+                    self._wait_for_background()
+                    return
         self.run(lambda: self.work(Intake()))
 
     def _wait_for_background(self) -> None:
