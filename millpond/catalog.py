@@ -324,6 +324,8 @@ class QueryEntry:
     """What it tolerates; None: its answers are exact."""
     reduced: tuple[str, ...] = field(default=(), compare=False)
     """What its statement has reduced; its text is the one that this made."""
+    partition: str = ""
+    """The partition whose threads do its work; empty if none."""
 
     @cached_property
     def identity(self) -> QueryId:
@@ -331,13 +333,36 @@ class QueryEntry:
         return QueryId(self.name)
 
 
-Entry = Union[StreamEntry, RelationEntry, ViewEntry, QueryEntry]
+@dataclass(frozen=True)
+class PartitionEntry:
+    """A declared partition of the HMTS paper: some threads, by one strategy, for the queries that
+    say so and for the operators that were put in it by hand."""
+
+    name: str
+    strategy: str = ""
+    """As SET strategy has it; empty: the one that is set."""
+    threads: int = 1
+    priority: float = 1.0
+    operators: tuple[str, ...] = ()
+
+    @property
+    def schema(self) -> Schema:
+        """It has no columns."""
+        return Schema(())
+
+    def __str__(self) -> str:
+        strategy = f"STRATEGY '{self.strategy}' " if self.strategy else ""
+        return f"{strategy}THREADS {self.threads} PRIORITY {self.priority:g}"
+
+
+Entry = Union[StreamEntry, RelationEntry, ViewEntry, QueryEntry, PartitionEntry]
 
 KINDS: dict[str, type[Entry]] = {
     "stream": StreamEntry,
     "relation": RelationEntry,
     "view": ViewEntry,
     "query": QueryEntry,
+    "partition": PartitionEntry,
 }
 """What the catalog holds, by the word for it."""
 

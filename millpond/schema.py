@@ -30,6 +30,9 @@ class Type(Enum):
         """Whether arithmetic applies."""
         return self in (Type.INT, Type.BIGINT, Type.DOUBLE)
 
+    __hash__ = object.__hash__
+    """There is one of each; Enum's own hash is a call of Python's at each look into a table."""
+
     def __str__(self) -> str:
         return self.value
 

@@ -419,6 +419,13 @@ class Settings:
     trace_share: float = _option(
         0.01, _share, "of which share of the arrivals traces are made, from 0 to 1"
     )
+    slice_seconds: float = _option(
+        0.0,
+        parse_seconds,
+        "how long the rows of a step may take, beside its fixed part, by what they were measured "
+        "to cost: what is more urgent waits no longer for a processor; 0: as strategy and mode say",
+        show=lambda seconds: f"{seconds:g} seconds" if seconds else "0",
+    )
     processors: int = _option(
         0, _whole_number(0), "how many steps run at once; 0: as many as Spark has cores"
     )

@@ -438,6 +438,28 @@ def test_the_engine_drops_while_answers_are_behind_and_stops_when_they_are_not(
     engine.close()
 
 
+def test_the_engine_drops_before_answers_are_late_where_the_strategy_cannot_keep_up(monkeypatch):
+    engine = engine_with({"q": QUERIES["plain"]}, TOLERATE, latency="1 hour")
+    engine.push("S", tuples()[:100])
+    engine.run_until_idle()
+    watch, now, kept = Watch(engine.queries), time.monotonic(), []
+    monkeypatch.setattr(watch, "_coming", lambda *_: 100.0)
+    monkeypatch.setattr(watch, "_tuple_seconds", lambda *_: 0.03)  # three seconds of work a second
+    loop, saying = engine._loop.strategy, [""]
+    monkeypatch.setattr(type(loop), "falls_behind", property(lambda _: saying[0]), raising=False)
+    with engine.held():
+        for word in ("", "it saves memory"):
+            saying[0] = word
+            watch._decide([StreamId("S")], now, 1.0)
+            watch._decide([StreamId("S")], now + 10, 1.0)
+            kept.append(engine.quality("q").kept_percent)
+            assert engine.entities().get("scheduler", "scheduler").get("falls_behind") == word
+            assert engine.show("threads").to_pylist()[0]["falls behind"] == word
+    assert kept[0] == 100 > kept[1]
+    assert "the strategy cannot keep up: it saves memory" in engine.quality("q").reason
+    engine.close()
+
+
 def test_who_sets_no_latency_or_waits_is_never_given_less():
     for settings in ({"latency": "1 second", "overload": "wait"}, {}):
         engine = engine_with({"q": QUERIES["plain"]}, TOLERATE, **settings)

@@ -47,17 +47,29 @@ class Watch:
         self._looks: dict[InputId, deque[tuple[float, int]]] = {}
         """When it was looked at a stream, and how many tuples it had had by then."""
         self._look_again = 0.0
+        self._is_behind = False
 
     def look(self) -> None:
         """Has streams keep what there is time for, if that is wanted and it is time to look."""
+        now = time.monotonic()
+        if now < self._look_again or not self._queries.has_runtime:
+            return
+        self._look_again = now + LOOK_SECONDS
+        self._notice()
         ground = self._queries.ground
         settings = ground.settings
         if not ground.inputs.kept or settings.overload == "wait" or not settings.latency_seconds:
             return
-        now = time.monotonic()
-        if now >= self._look_again and self._queries.has_runtime:
-            self._look_again = now + LOOK_SECONDS
-            self._decide(list(ground.inputs.kept), now, settings.latency_seconds)
+        self._decide(list(ground.inputs.kept), now, settings.latency_seconds)
+
+    def _notice(self) -> None:
+        """Says so once when the strategy begins to fall behind, and when it no more does."""
+        before, reason = self._is_behind, self._queries.partitioning.falls_behind
+        self._is_behind = bool(reason)
+        if reason and not before:
+            logger.warning("the strategy cannot keep up: %s", reason)
+        elif before and not reason:
+            logger.info("the strategy keeps up again")
 
     def _decide(self, streams: list[InputId], now: float, allowed_seconds: float) -> None:
         """Decides how much of all work is done, and then how much of each stream is kept."""
@@ -72,8 +84,12 @@ class Watch:
         work = (work - free * (1 - left / whole.present)) / pace
         load = None if whole.load is None else whole.load * whole.present / 100 / pace
         behind = max(each.behind for each in seen)
+        reason = self._queries.partitioning.falls_behind
+        if reason:  # answers are in time yet, but the strategy sees that it will not go on so
+            work = max(work, allowed_seconds)
         self._known, percent = known.decide(now, whole.present, whole.least, behind, load, work)
         told = f"{max(behind, work):.2g} s behind, or would be; {allowed_seconds:g} s are allowed"
+        told += f"; the strategy cannot keep up: {reason}" if reason else ""
         demands = tuple(each.demand for each in seen)
         asking = tuple((each.stream, each.least_percent, each.weight) for each in demands)
         is_as_before = percent == whole.present and asking == self._asking

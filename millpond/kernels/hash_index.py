@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millpond.kernels.columns import flat
+from millpond.kernels.columns import flat, marked
 from millpond.kernels.groups import Bools, Ints
 from millpond.kernels.hashing import bits_of, murmur3
 
@@ -108,7 +108,7 @@ class HashIndex:
         while len(probes):
             self._walk(hashes[probes], at)
             row = self._slots[at]
-            there = np.flatnonzero(row >= 0)
+            there = marked(row >= 0)
             probes, at, row = probes[there], at[there], row[there]
             is_same = same(probes, row) if len(probes) else row >= 0
             slots[probes[is_same]], rows[probes[is_same]] = at[is_same], row[is_same]
@@ -173,7 +173,7 @@ class HashIndex:
         at = hashes & mask
         while len(rows):
             seen = self._slots[at]
-            free = np.flatnonzero(seen < 0)
+            free = marked(seen < 0)
             self._slots[at[free]] = rows[free]
             has = self._slots[at] == rows
             self._used += int(np.count_nonzero(seen[has] == EMPTY))

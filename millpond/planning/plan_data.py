@@ -14,6 +14,7 @@ from typing import Any
 from millpond.catalog import (
     Connector,
     Constraint,
+    PartitionEntry,
     QueryEntry,
     RelationEntry,
     StreamEntry,
@@ -73,7 +74,7 @@ EXPRESSIONS = (
     SortKey,
     UserCall,
 )
-ENTRIES = (StreamEntry, RelationEntry, ViewEntry, QueryEntry)
+ENTRIES = (StreamEntry, RelationEntry, ViewEntry, QueryEntry, PartitionEntry)
 _OTHERS = (
     Absence,
     Addition,

@@ -191,6 +191,7 @@ class CreateQueryStatement:
     start: Start | None = None
     tolerating: Tolerating | None = None
     reductions: tuple[Reduction, ...] = ()
+    partition: Name | None = None
 
 
 @dataclass(frozen=True)
@@ -283,6 +284,8 @@ class AlterQueryStatement:
     on_error: str | None = None
     window: WindowLength | None = None
     tolerating: Tolerating | None = None
+    partition: Name | None = None
+    leaves_partition: bool = False
 
 
 @dataclass(frozen=True)
@@ -307,6 +310,34 @@ class AlterPlanStatement:
 
     operator: Name
     has_queue: bool
+
+
+@dataclass(frozen=True)
+class PartitionOptions:
+    """What is said of a partition; None where nothing is."""
+
+    strategy: str | None = None
+    strategy_offset: int = 0
+    threads: int | None = None
+    priority: float | None = None
+
+
+@dataclass(frozen=True)
+class CreatePartitionStatement:
+    """CREATE PARTITION."""
+
+    name: Name
+    options: PartitionOptions
+
+
+@dataclass(frozen=True)
+class AlterPartitionStatement:
+    """ALTER PARTITION: other options, or operators more or fewer."""
+
+    name: Name
+    options: PartitionOptions = PartitionOptions()
+    adds: tuple[Name, ...] = ()
+    drops: tuple[Name, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -346,6 +377,8 @@ StatementSyntax = Union[
     AlterQueryStatement,
     AlterStreamStatement,
     AlterPlanStatement,
+    CreatePartitionStatement,
+    AlterPartitionStatement,
     ShowStatement,
     ExplainStatement,
     SetStatement,
