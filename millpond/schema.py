@@ -14,7 +14,6 @@ FOREVER = 2**62
 """The end of an element that is not known to end; also the heartbeat of a finished source."""
 
 
-@dataclass(frozen=True, eq=False)
 class Type:
     """A value type of CQL. There is one object for each, also of those with parameters.
 
@@ -24,10 +23,19 @@ class Type:
     (True, 'DECIMAL(10, 2)')
     """
 
-    word: str
-    precision: int = 0
-    scale: int = 0
+    __slots__ = ("family", "is_decimal", "is_number", "precision", "scale", "value")
+
+    value: str
+    """The type as it is written."""
+    family: Type
+    """The type without its parameters."""
+    precision: int
+    scale: int
     """Of a DECIMAL: how many digits it has, and how many of them are behind the point."""
+    is_decimal: bool
+    """Whether it is a DECIMAL."""
+    is_number: bool
+    """Whether arithmetic applies."""
 
     BOOLEAN: ClassVar[Type]
     INT: ClassVar[Type]
@@ -41,37 +49,24 @@ class Type:
     NULL: ClassVar[Type]
     """The type of a bare NULL literal, before it takes the type of its surroundings."""
 
+    def __init__(
+        self, value: str, family: Type | None = None, precision: int = 0, scale: int = 0
+    ) -> None:
+        self.value, self.family = value, family or self
+        self.precision, self.scale, self.is_decimal = precision, scale, precision > 0
+        self.is_number = value in ("INT", "BIGINT", "DOUBLE") or self.is_decimal
+
     @staticmethod
     def of(value: str) -> Type:
         """The type that is written so."""
         known = _TYPES.get(value)
-        return known if known is not None else Type.decimal(*map(int, _DECIMAL.findall(value)))
+        return known if known is not None else Type.decimal(*map(int, _NUMBER.findall(value)))
 
     @staticmethod
     def decimal(precision: int, scale: int) -> Type:
         """Exact numbers of so many digits, some of them behind the point."""
-        made = Type("DECIMAL", precision, scale)
+        made = Type(f"DECIMAL({precision}, {scale})", Type.DECIMAL, precision, scale)
         return _TYPES.setdefault(made.value, made)
-
-    @property
-    def value(self) -> str:
-        """The type as it is written."""
-        return f"{self.word}({self.precision}, {self.scale})" if self.precision else self.word
-
-    @property
-    def family(self) -> Type:
-        """The type without its parameters."""
-        return _TYPES[self.word]
-
-    @property
-    def is_number(self) -> bool:
-        """Whether arithmetic applies."""
-        return self in (Type.INT, Type.BIGINT, Type.DOUBLE) or self.is_decimal
-
-    @property
-    def is_decimal(self) -> bool:
-        """Whether it is a DECIMAL."""
-        return self.precision > 0
 
     def __reduce__(self) -> tuple[Callable[[str], Type], tuple[str]]:
         """Sent to another process, it is the one object there."""
@@ -81,11 +76,11 @@ class Type:
         return self.value
 
     def __repr__(self) -> str:
-        return f"Type.{self.word}" if self is self.family else f"Type.of({self.value!r})"
+        return f"Type.{self.value}" if self is self.family else f"Type.of({self.value!r})"
 
 
 _TYPES: dict[str, Type] = {}
-_DECIMAL = re.compile(r"\d+")
+_NUMBER = re.compile(r"\d+")
 
 SIMPLE_TYPES = tuple(
     _TYPES.setdefault(word, Type(word))

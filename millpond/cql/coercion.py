@@ -185,14 +185,16 @@ def widest(types: Sequence[Type]) -> Type | None:
 
 def arithmetic_type(types: Sequence[Type]) -> Type:
     """The type in which numbers are computed: BIGINT, DOUBLE or a DECIMAL."""
-    found = widest(types) if any(type_.is_decimal for type_ in types) else None
-    return found or (Type.DOUBLE if Type.DOUBLE in types else Type.BIGINT)
+    if Type.DOUBLE in types:
+        return Type.DOUBLE
+    return next((type_ for type_ in types if type_.is_decimal), Type.BIGINT)
 
 
 def exact_types(expressions: Sequence[Expression]) -> list[Type]:
     """The types of numbers; beside a DECIMAL those written out are DECIMALs with their digits."""
-    if not any(each.type.is_decimal for each in expressions):
-        return [each.type for each in expressions]
+    types = [each.type for each in expressions]
+    if not [type_ for type_ in types if type_.is_decimal]:
+        return types
     return [_exact_type(each) for each in expressions]
 
 
@@ -206,7 +208,9 @@ def _exact_type(expression: Expression) -> Type:
 
 def common_type(expressions: Sequence[Expression]) -> Type | None:
     """The type all the expressions can take, or None; a bare NULL takes any."""
-    types = set(exact_types(expressions)) - {Type.NULL}
+    types = {e.type for e in expressions} - {Type.NULL}
+    if len(types) > 1:
+        types = set(exact_types(expressions)) - {Type.NULL}
     if not types:
         return Type.STRING
     if len(types) == 1:

@@ -22,6 +22,7 @@ from tests.connectors.declarations import schema
 from tests.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.slow
+TEXT = 'a,\n\\.\n"b"\r\\N'
 
 
 def sink_of(server, table: str, columns: str = "id BIGINT", resume=None, is_stream=True, **options):

@@ -99,7 +99,7 @@ def arithmetic(analyser: Analyser, node: exp.Binary) -> Expression:
     _require_number(left, node.this, symbol)
     _require_number(right, node.expression, symbol)
     types = exact_types([left, right])
-    if any(type_.is_decimal for type_ in types) and Type.DOUBLE not in types:
+    if (types[0].is_decimal or types[1].is_decimal) and Type.DOUBLE not in types:
         return _of_decimals(symbol, left, right, types)
     to = Type.DOUBLE if symbol == "/" else arithmetic_type([left.type, right.type])
     return Call(symbol, (cast(left, to), cast(right, to)), to)

@@ -175,7 +175,7 @@ def cast(source: Type, target: Type) -> Function | None:
     if source.is_decimal:
         build = _FROM.get(target)
         return build(source) if build else None
-    return _TO[source](target) if source in _TO else None
+    return _TO[source](target) if source in _TO and target.is_decimal else None
 
 
 _WHOLE = (Type.INT, Type.BIGINT)
