@@ -8,17 +8,19 @@ import random
 import shutil
 import tempfile
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from millpond import Engine
 from millpond.execution.executor import Executors
 from millpond.execution.runtime import EngineRuntime
 from millpond.planning.placement import edges
 from tests.crashing import Mortal
+from tests.drawn_examples import TIMES
 
 PROCESSORS = (1, 2, 3, 4)
 DRIVER_ROWS = (50_000, 0, 3, 10**9)
 STORES = ("memory", "directory", "dying")
+SELDOM = 0.1
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,12 @@ class Way:
     """Whether residents do the steps on the executors, or jobs of Spark's."""
     shortens: float = 0.0
     """After which part of the calls a store's log begins anew."""
+    validates: float = 1.0
+    """After which part of the commits the engine looks whether its parts agree, beside the end."""
+
+    def seldom_validated(self):
+        """The same in `make test`, where to look after every commit takes longer than all else."""
+        return self if TIMES else replace(self, validates=SELDOM)
 
     @staticmethod
     def drawn(seed):
@@ -85,6 +93,7 @@ class Way:
                 repeated(rng, self.repeats),
                 moving_queues(rng, self.moves),
                 switching_places(rng, self.switches),
+                validating(self.seed, self.validates),
             ):
                 death = 0.25 if self.store == "dying" else 0.0
                 chances = (lambda: rng.random() < death), (lambda: rng.random() < self.shortens)
@@ -92,6 +101,7 @@ class Way:
                 try:
                     with engine as open_engine:
                         yield open_engine
+                        open_engine.validate()
                 finally:
                     if directory is not None:
                         shutil.rmtree(directory, ignore_errors=True)
@@ -120,6 +130,22 @@ def repeated(rng, share):
         yield
     finally:
         Executors.execute = execute
+
+
+@contextlib.contextmanager
+def validating(seed, share):
+    """Has engines that validate themselves do so after some commits only."""
+    validate, rng = Engine.validate_if_set, random.Random(seed)
+
+    def perhaps(self):
+        if rng.random() < share:
+            validate(self)
+
+    Engine.validate_if_set = perhaps
+    try:
+        yield
+    finally:
+        Engine.validate_if_set = validate
 
 
 def moving_queues(rng, share):
