@@ -61,7 +61,7 @@ format: $(STAMP) ## put all files into the agreed form
 
 fuzz: $(STAMP) ## fresh examples for the property tests (EXAMPLES=10 times as many), then N=1000 random queries beside the reference and beside PostgreSQL, KILLS=50 cases of constraints, all that the lab says on all its seeds, kills of a run, of residents, of a run between two topics of Kafka, of one before tables of PostgreSQL and of one behind such tables or a file that grows, 2000 damaged stores, 2000 losses of power, bounds of SEEDS=100 samples and all attacks on a server
 	MILLPOND_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -m 'hypothesis and not spark' -n 2
-	MILLPOND_EXAMPLES=$(EXAMPLES) $(BIN)/pytest tests/spark/test_schedule_independence.py tests/test_all_or_nothing.py
+	MILLPOND_EXAMPLES=$(EXAMPLES) $(BIN)/pytest tests/spark/test_schedule_independence.py tests/test_all_or_nothing.py tests/server/test_accessible.py
 	$(BIN)/python -m tests.fuzz --n $(N)
 	$(BIN)/python -m tests.fuzz --n $(N) --queries 50 --sharing
 	$(BIN)/python -m tests.fuzz --n $(N) --coming
