@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 
 from millpond.approximation.intervals.of_sums import COLUMNS
+from millpond.cql import decimals
 from millpond.cql.aggregates import AGGREGATES
 from millpond.cql.algebra import (
     OVER_FUNCTIONS,
@@ -118,9 +119,11 @@ def validate_call(call: Call) -> None:
     if name in COMPARISONS:
         assert len(set(types)) == 1, str(call)
         assert call.type is Type.BOOLEAN
+    elif call.type.is_decimal and name in ("+", "-", "*", "/", "%"):
+        assert call.type is decimals.result(name, *types), str(call)
     elif name in ("+", "-", "*", "/", "%", "neg"):
         assert set(types) == {call.type}, str(call)
-        assert call.type in (Type.BIGINT, Type.DOUBLE)
+        assert call.type in (Type.BIGINT, Type.DOUBLE) or call.type.is_decimal
     elif name in ("and", "or", "not"):
         assert set(types) == {Type.BOOLEAN} == {call.type}, str(call)
     elif name in ("coalesce", "nullif", "greatest", "least"):
@@ -139,7 +142,8 @@ def validate_function(call: Call) -> None:
     for position, argument in enumerate(call.arguments):
         wanted = function.parameter(position)
         assert not isinstance(wanted, Type) or argument.type is wanted, str(call)
-    assert function.result is None or call.type is function.result
+    if not call.type.is_decimal:
+        assert function.result is None or call.type is function.result
 
 
 def validate_subquery(part) -> None:
