@@ -6,7 +6,7 @@ N ?= 1000
 EXAMPLES ?= 10
 KILLS ?= 50
 SEEDS ?= 100
-WORKERS ?= 3
+WORKERS ?= 5
 TESTS ?=
 BENCHMARKS := step_cost versus_structured_streaming long_run scheduling_decisions simulator_speed \
   arrow_expressions placement small_steps step_growth cluster registration linear_road \
@@ -40,7 +40,7 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP) ## live queries over bursty traffic in a browser; as moving text where there is none, about a minute
 	@$(BIN)/millpond demo
 
-test: $(STAMP) ## all tests, in three processes (two cores wait less); what failed is named last (TESTS='-m spark' chooses)
+test: $(STAMP) ## all tests, in five processes, which wait for half of their time; what failed is named last (TESTS='-m spark' chooses)
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(TESTS)
 
 test-fast: $(STAMP) ## the quick tests that need no JVM, two to three minutes

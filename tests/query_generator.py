@@ -13,7 +13,8 @@ from itertools import pairwise
 
 from tests.pattern_generator import PatternGenerator
 
-NUMBERS = ("INT", "BIGINT", "DOUBLE")
+DECIMAL = "DECIMAL(12, 3)"
+NUMBERS = ("INT", "BIGINT", "DOUBLE", DECIMAL)
 TYPES = (*NUMBERS, "STRING", "BOOLEAN", "DATE", "TIMESTAMP")
 STRINGS = ("", "a", "b", "ab", "B")
 DATES = tuple(map(date.fromisoformat, ("2023-12-31", "2024-01-01", "2024-02-29")))
@@ -26,6 +27,16 @@ COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
 MAX_PAIRS = 2000
 EPOCH = datetime(1970, 1, 1)
 VALUES = {"DATE": DATES, "TIMESTAMP": TIMESTAMPS}
+
+
+def summed(type_name):
+    """The type of a sum."""
+    return type_name if type_name in ("DOUBLE", DECIMAL) else "BIGINT"
+
+
+def mean(type_name):
+    """The type of a mean."""
+    return DECIMAL if type_name == DECIMAL else "DOUBLE"
 
 
 @dataclass(frozen=True)
@@ -283,8 +294,8 @@ class QueryGenerator(PatternGenerator):
         if kind in ("lag", "lead"):
             far = f", {self.random.randint(0, 3)}" if self.chance(0.5) else ""
             return f"{kind}({argument}{far})", type_name, False, True
-        whole = "DOUBLE" if type_name == "DOUBLE" else "BIGINT"
-        types = {"count": "BIGINT", "sum": whole, "avg": "DOUBLE"}
+        argument = self.digits(kind, argument, type_name)
+        types = {"count": "BIGINT", "sum": summed(type_name), "avg": mean(type_name)}
         call, result = f"{kind}({argument})", types.get(kind, type_name)
         if self.chance(0.1) and kind in ("count", "sum", "avg", "min", "max"):
             call += f" FILTER (WHERE {self.predicate(columns, 1)})"
@@ -419,7 +430,8 @@ class QueryGenerator(PatternGenerator):
         if type_name in NUMBERS and self.chance(0.2):
             if self.chance(0.5):
                 second, other = self.aggregate_call(columns, numeric=True)
-                type_name = "DOUBLE" if "DOUBLE" in (type_name, other) else "BIGINT"
+                types = {type_name, other}
+                type_name = next((t for t in ("DOUBLE", DECIMAL) if t in types), "BIGINT")
                 return f"{first} {self.random.choice('+-')} {second}", type_name, None
             return f"coalesce({first}, 0)", type_name, None
         return first, type_name, None
@@ -460,9 +472,16 @@ class QueryGenerator(PatternGenerator):
         if kind == "percentile":
             return f"percentile({argument}, {self.random.choice([0, 0.25, 0.5, 0.9, 1])})", "DOUBLE"
         if kind == "sum":
-            return f"sum({argument})", "DOUBLE" if type_name == "DOUBLE" else "BIGINT"
+            return f"sum({argument})", summed(type_name)
+        if kind == "avg":
+            return f"avg({self.digits(kind, argument, type_name)})", mean(type_name)
         result = type_name if kind in ("min", "max") else "DOUBLE"
         return f"{kind}({argument})", result
+
+    def digits(self, kind, argument, type_name):
+        """An argument with the digits of its type, which those of a mean follow from."""
+        is_needed = kind == "avg" and type_name == DECIMAL
+        return f"CAST({argument} AS {DECIMAL})" if is_needed else argument
 
     def argument(self, type_name, columns):
         """What is aggregated: mostly a column, and always something that depends on the row."""
@@ -989,6 +1008,9 @@ class QueryGenerator(PatternGenerator):
             return str(self.random.randint(-1, 4))
         if type_name == "DOUBLE":
             return str(self.random.choice([-0.5, 0.0, 0.5, 1.0, 1.5, 2.5]))
+        if type_name == DECIMAL:
+            number = self.random.choice(["-0.5", "0.000", "0.25", "1.125", "2"])
+            return self.random.choice([number, f"DECIMAL '{number}'"])
         if type_name == "STRING":
             return f"'{self.random.choice(STRINGS)}'"
         if type_name == "BOOLEAN":
@@ -1048,6 +1070,9 @@ class QueryGenerator(PatternGenerator):
                 [f"abs({operand})", f"CAST({self.expression('INT', columns, 0)} AS DOUBLE)"]
             )
         choices = [f"abs({operand})", f"-({operand})"]
+        if type_name == DECIMAL:
+            made = f"CAST({self.expression('DOUBLE', columns, 0)} AS {DECIMAL})"
+            return self.random.choice([*choices, made, f"CAST({operand} AS DECIMAL(20, 1))"])
         if type_name == "INT":
             choices.append(f"length({self.expression('STRING', columns, 0)})")
             choices.append(f"CAST({self.expression('DOUBLE', columns, 0)} AS INT)")

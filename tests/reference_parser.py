@@ -702,7 +702,10 @@ class Parser(MatchParser):
         if self.peek() == "cast" and self.peek(1) == "(":
             self.position += 1
             return self.parenthesised(self.cast)
-        if self.peek() in ("date", "timestamp") and self.tokens[self.position + 1][0] == "string":
+        if (
+            self.peek() in ("date", "timestamp", "decimal")
+            and self.tokens[self.position + 1][0] == "string"
+        ):
             type_name = self.name().upper()
             return ("cast", self.primary(), type_name)
         if self.peek() in RANKINGS and self.peek(1) == "(":
@@ -725,7 +728,11 @@ class Parser(MatchParser):
     def cast(self):
         value = self.expression()
         self.expect("as")
-        return ("cast", value, self.name().upper())
+        name = self.name().upper()
+        if name == "DECIMAL" and self.peek() == "(":
+            digits = self.parenthesised(lambda: self.comma_list(self.expression))
+            name += f"({', '.join(str(number) for _, number in digits)})"
+        return ("cast", value, name)
 
     def case(self):
         """CASE x WHEN v … means CASE WHEN x = v …"""

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
+from decimal import Decimal
 from typing import Union
 
 from millpond.cql.node import Node
 from millpond.functions.user_function import UserFunction
 from millpond.schema import Type
 
-Value = Union[None, bool, int, float, str, date, datetime]
+Value = Union[None, bool, int, float, str, date, datetime, Decimal]
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Literal:
             return "NULL"
         if isinstance(self.value, str):
             return "'" + self.value.replace("'", "''") + "'"
-        return str(self.value)
+        return format(self.value, "f") if isinstance(self.value, Decimal) else str(self.value)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millpond.kernels.columns import flat
+from millpond.kernels.columns import flat, marked
+from millpond.kernels.decimals import is_wide
 from millpond.kernels.groups import Bools, Ints
 from millpond.kernels.hashing import bits_of, murmur3
 
@@ -47,7 +48,7 @@ def hashes_of(columns: Sequence[pa.ChunkedArray]) -> Ints:
 def _words(array: pa.Array) -> npt.NDArray[np.uint64]:
     """A number for each value, the same for equal ones."""
     type_ = array.type
-    if pa.types.is_string(type_) or pa.types.is_large_string(type_):
+    if pa.types.is_string(type_) or pa.types.is_large_string(type_) or is_wide(type_):
         return murmur3([pa.chunked_array([array])]).astype(np.uint64)
     return bits_of(array).view(np.uint64)
 
@@ -108,7 +109,7 @@ class HashIndex:
         while len(probes):
             self._walk(hashes[probes], at)
             row = self._slots[at]
-            there = np.flatnonzero(row >= 0)
+            there = marked(row >= 0)
             probes, at, row = probes[there], at[there], row[there]
             is_same = same(probes, row) if len(probes) else row >= 0
             slots[probes[is_same]], rows[probes[is_same]] = at[is_same], row[is_same]
@@ -173,7 +174,7 @@ class HashIndex:
         at = hashes & mask
         while len(rows):
             seen = self._slots[at]
-            free = np.flatnonzero(seen < 0)
+            free = marked(seen < 0)
             self._slots[at[free]] = rows[free]
             has = self._slots[at] == rows
             self._used += int(np.count_nonzero(seen[has] == EMPTY))

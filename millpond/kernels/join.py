@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from millpond.errors import OutgrownError
 from millpond.kernels.aggregate import element_schema
+from millpond.kernels.columns import marked
 from millpond.kernels.groups import Bools, Ints
 from millpond.kernels.kernel import Keyed
 from millpond.kernels.runs import Run, RunIndex, as_run, run_schema
@@ -276,7 +277,7 @@ def _present(new: Run, run: Run, first: Ints, end: Ints, limits: Ints) -> tuple[
 def _searched(first: Ints, end: Ints, is_before: Callable[[Ints, Ints], Bools]) -> Ints:
     """For each row, by halving, the first place of its own that does not come before it."""
     low, high = first.copy(), end.copy()
-    rows = np.flatnonzero(low < high)
+    rows = marked(low < high)
     while len(rows):
         middle = (low[rows] + high[rows]) // 2
         before = is_before(middle, rows)

@@ -57,7 +57,7 @@ def skeleton(plan: Node) -> Skeleton | None:
     found: dict[str, int] = {}
     constants, pattern = [], []
     for literal in bones.compared:
-        told = f"{literal.type.name} {_told(literal)}"
+        told = f"{literal.type.value} {_told(literal)}"
         if _told(literal) in fixed:  # so an expression with it may equal another one
             pattern.append(f"={told}")
             continue
@@ -119,7 +119,7 @@ def _text(value: Any, compared: list[Literal], others: set[str]) -> str:
             constants = [each for each in rest if isinstance(each, Literal) and _is_plain(each)]
             if not isinstance(first, Literal) and len(constants) == len(rest):
                 compared += constants
-                kinds = [each.type.name for each in constants]
+                kinds = [each.type.value for each in constants]
                 return f"{function}({_text(first, compared, others)},?{',?'.join(kinds)})"
     others |= {_told(each) for each in _literals_in(value)}
     return canonical(value)
