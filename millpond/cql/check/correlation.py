@@ -2,7 +2,7 @@
 
 ONLY_IN_WHERE = (
     "a column of the enclosing query can only be used in a subquery's WHERE: "
-    "(SELECT max(x) FROM R WHERE R.k > S.a)"
+    "(SELECT max(x) FROM R WHERE R.k > S.a); the query around it computes with the result"
 )
 NOT_IN_SET_OPERATIONS = (
     "a column of the enclosing query cannot be used inside UNION, EXCEPT or INTERSECT"

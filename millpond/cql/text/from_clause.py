@@ -35,9 +35,11 @@ _CLAUSES = {
     "UNPIVOT": "use UNION ALL",
 }
 _ITEMS = {
-    "LATERAL": "LATERAL stands before a subquery in parentheses; FROM a, LATERAL (SELECT …) b",
-    "UNNEST": "there are no arrays; push a tuple for each value",
-    "VALUES": "put constants into a relation: INSERT INTO R VALUES (1), (2)",
+    "LATERAL": "LATERAL stands before a subquery in parentheses: FROM a, LATERAL (SELECT …) b",
+    "UNNEST": "UNNEST is not supported in continuous queries; there are no arrays; push a tuple "
+    "for each value",
+    "VALUES": "VALUES is not supported in continuous queries; put constants into a relation: "
+    "INSERT INTO R VALUES (1), (2)",
 }
 
 
@@ -271,8 +273,7 @@ class FromParser(Parser):
             return self._parenthesised()
         word = self._curr.text.upper()
         if word in _ITEMS and self._curr.token_type is not TokenType.STRING:
-            message = f"{word} is not supported in continuous queries; {_ITEMS[word]}"
-            raise StatementError(message, self._curr.start)
+            raise StatementError(_ITEMS[word], self._curr.start)
         name = self._name()
         if name is None:
             self.raise_error("expected the name of a stream, relation or view")
