@@ -238,6 +238,12 @@ class Tolerance:
     false_positives: float | None = None
     """How many of its rows may be wrong, in percent of them."""
 
+    shed_by: tuple[int, ...] = ()
+    """The column that says how important a tuple is, from 0 to 1: at a rate p it is kept at
+    p^(1 - importance)."""
+    shed_name: str = ""
+    """What it is called."""
+
     @property
     def is_of_sets(self) -> bool:
         """Whether its answers are sets of rows, and not numbers with bounds."""
@@ -260,6 +266,7 @@ class Tolerance:
         """Names what a drop point keeps of the stream for all queries with the same needs."""
         keys, ranged = (",".join(map(str, each)) for each in (self.keys, self.ranged))
         by = "".join(f";by {each}" for each in self.drawn_by)
+        by += "".join(f";shed {each}" for each in self.shed_by)
         return f"{self.stream}{KEPT}({keys};{ranged};{self.grain_ticks}{by})"
 
     def __str__(self) -> str:
@@ -270,9 +277,14 @@ class Tolerance:
             ("POSITIVES", self.false_positives),
         ):
             parts += [] if rate is None else [f"FALSE {kind} {rate:g} PERCENT"]
+        parts += [f"SHED BY {self._shed_column}"] if self.shed_by else []
         if not self.is_of_sets:
             parts += [f"CONFIDENCE {self.confidence_percent:g} PERCENT"]
         return f"TOLERATE ({', '.join(parts)})"
+
+    @property
+    def _shed_column(self) -> str:
+        return '"' + self.shed_name.replace('"', '""') + '"'
 
     @property
     def tolerated_error(self) -> str:

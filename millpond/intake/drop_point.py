@@ -20,7 +20,7 @@ from millpond.approximation.sampling.draws import Draws, draws_of_keys, draws_of
 from millpond.approximation.shedding import LEAST_PERCENT
 from millpond.catalog import Catalog, QueryEntry, StreamEntry, Tolerance
 from millpond.kernels.columns import integers
-from millpond.kernels.groups import Bools, Ints
+from millpond.kernels.groups import Bools, Floats, Ints
 from millpond.settings import Settings
 
 LARGEST = 2.0**53
@@ -41,12 +41,14 @@ class DropPoint:
     ranged: tuple[int, ...]
     grain_ticks: int
     drawn_by: tuple[int, ...] = ()
+    shed_by: tuple[int, ...] = ()
 
     @staticmethod
     def of(tolerance: Tolerance, seed: int, rate: float) -> DropPoint:
         """The drop point for queries that need the same."""
-        needs = tolerance.keys, tolerance.ranged, tolerance.grain_ticks, tolerance.drawn_by
-        return DropPoint(tolerance.stream.lower(), seed, rate, *needs)
+        needs = tolerance.keys, tolerance.ranged, tolerance.grain_ticks
+        drawn = tolerance.drawn_by, tolerance.shed_by
+        return DropPoint(tolerance.stream.lower(), seed, rate, *needs, *drawn)
 
     def kept(self, page: pa.Table) -> pa.Table:
         """What comes of a page of the stream."""
@@ -62,9 +64,10 @@ class DropPoint:
             return kept
         weights = np.asarray(kept.column(kept.num_columns - 1))
         is_rest = integers(kept.column(kept.num_columns - 2)) > 0
-        can_go = (weights * self.rate < 1 - ROUNDING) & self._can_go(kept)
-        goes = can_go & (is_rest | ~is_below(self._draws(kept), self.rate))
-        weighed = pa.array(np.where(can_go, 1 / self.rate, weights))
+        rates = self._rates(kept.num_rows, [kept[f"c{each}"] for each in self.shed_by])
+        can_go = (weights * rates < 1 - ROUNDING) & self._can_go(kept)
+        goes = can_go & (is_rest | ~self._is_drawn(kept, rates))
+        weighed = pa.array(np.where(can_go, 1 / rates, weights))
         stays = kept.set_column(kept.num_columns - 1, kept.schema.names[-1], weighed)
         if not goes.any():
             return stays
@@ -72,6 +75,20 @@ class DropPoint:
         whole = pa.concat_tables([stays, *self._rest(kept.filter(pa.array(goes)), kept.schema)])
         order = np.lexsort((integers(whole["_seq"]), integers(whole["_ts"])))
         return whole.take(pa.array(order))
+
+    def _rates(self, rows: int, importance: list[pa.ChunkedArray]) -> Floats:
+        """The rate of each row: p^(1 - v) for an importance v from 0 to 1."""
+        if not importance:
+            return np.full(rows, self.rate)
+        values = np.asarray(importance[0].cast(pa.float64(), safe=False).fill_null(0.0))
+        return np.asarray(self.rate ** (1 - np.clip(np.nan_to_num(values), 0.0, 1.0)))
+
+    def _is_drawn(self, table: pa.Table, rates: Floats) -> Bools:
+        """Whether the draw of each tuple is below its rate."""
+        if not self.shed_by:
+            return is_below(self._draws(table), self.rate)
+        drawn: Bools = self._draws(table) < np.minimum(rates, 1.0) * 2.0**64
+        return drawn
 
     def _draws(self, table: pa.Table) -> Draws:
         """The draw of each tuple: its own, or that of the value by which it is drawn."""
@@ -118,7 +135,7 @@ class DropPoint:
         nothing = pa.nulls(groups.num_rows)
         names = schema.names[:-2]
         columns = [known.get(name, nothing) for name in names]
-        weights = np.full(groups.num_rows, 1 / self.rate)
+        weights = 1 / self._rates(groups.num_rows, [known[f"c{each}"] for each in self.shed_by])
         arrays = [*columns, pa.array(counts), pa.array(weights)]
         typed = [_cast(each, field.type) for each, field in zip(arrays, schema, strict=True)]
         return pa.Table.from_arrays(typed, schema=schema)

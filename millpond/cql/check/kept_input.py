@@ -24,6 +24,8 @@ from millpond.cql.check.scope import shifted
 from millpond.cql.check.told_apart import conjuncts, fixed_columns, keys_of, subqueries_in
 from millpond.cql.expressions import Column, Expression, children, walk, with_children
 from millpond.cql.node import Node
+from millpond.cql.text.places import StatementError
+from millpond.cql.text.syntax import Name
 from millpond.schema import Schema
 
 
@@ -93,6 +95,22 @@ class KeptInput:
             moved = expression.position + (len(KEPT_COLUMNS) if is_behind else 0)
             return replace(expression, position=moved)
         return with_children(expression, tuple(map(self.moved, children(expression))))
+
+    def shed_by(self, name: Name | None) -> tuple[int, ...]:
+        """The column of the stream by which tuples are dropped first that have little of it."""
+        if name is None:
+            return ()
+        fields = self.scan.schema.fields
+        names = [each.name.lower() for each in fields]
+        place = names.index(name.text.lower()) if name.text.lower() in names else -1
+        if place < 0 or not fields[place].type.is_number:
+            known = ", ".join(each.name for each in fields if each.type.is_number) or "none"
+            raise StatementError(
+                f'TOLERATE: "{name.text}" is no column of numbers of {self.scan.name}, which says '
+                f"from 0 to 1 how important a tuple is; there are: {known}",
+                name.offset,
+            )
+        return (place,)
 
     def over(self, kept: str) -> Node:
         """The join over what is kept of the stream under a name, with no condition yet."""

@@ -56,13 +56,17 @@ def tolerant_rows(plan: Node, said: Tolerating, catalog: Catalog) -> tuple[Node,
         found = kept_input(rows.input, catalog)
     except NoBoundError as no_bound:
         raise StatementError(f"TOLERATE: {no_bound}", said.offset) from None
+    shed_by = found.shed_by(said.shed_by)
     tolerance = Tolerance(
         said.least_percent,
         said.confidence_percent,
         found.scan.name,
+        ranged=shed_by,
         grain_ticks=found.grain(isinstance(plan, Rstream)),
         false_negatives=said.false_negatives,
         false_positives=said.false_positives,
+        shed_by=shed_by,
+        shed_name=said.shed_by.text if said.shed_by else "",
     )
     below: Node = Filter(found.over(tolerance.kept), is_kept(found.own.stop))
     for each in found.conditions:

@@ -99,6 +99,12 @@ def altered_tolerance(
     if entry.tolerates is None:
         return None, None
     plan, tolerance = _tolerant_anew(entry, said, catalog)
+    if tolerance.kept != entry.tolerates.kept:
+        raise StatementError(
+            f'query "{entry.name}" reads what is kept by another SHED BY, or none: say it as it '
+            f"is, {entry.tolerates}, or DROP the query and CREATE it anew",
+            said.offset,
+        )
     return (None if plan == entry.plan else plan), tolerance
 
 
@@ -161,16 +167,21 @@ class _Parts:
     @property
     def tolerance(self) -> Tolerance:
         """What the query tolerates and needs."""
+        shed_by = self._input.shed_by(self._said.shed_by)
+        if shed_by and self._drawn_by:
+            raise self._refusal("SHED BY is of tuples, and for count(DISTINCT) values are drawn")
         return Tolerance(
             self._said.least_percent,
             self._said.confidence_percent,
             self._input.scan.name,
             tuple(each - self._own.start for each in sorted(self._keys)),
-            tuple(each - self._own.start for each in sorted(set(self._ranged))),
+            tuple(sorted({each - self._own.start for each in self._ranged} | set(shed_by))),
             self._input.grain(isinstance(self._wrapper, Rstream)),
             self._said.error,
             self._said.is_relative,
             tuple(each - self._own.start for each in self._drawn_by),
+            shed_by=shed_by,
+            shed_name=self._said.shed_by.text if self._said.shed_by else "",
         )
 
     @property

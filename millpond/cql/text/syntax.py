@@ -136,7 +136,7 @@ class Start:
 @dataclass(frozen=True)
 class Tolerating:
     """TOLERATE (SAMPLE AT LEAST … PERCENT, ERROR … [PERCENT], CONFIDENCE … PERCENT, FALSE NEGATIVES
-    … PERCENT, FALSE POSITIVES … PERCENT), or EXACT."""
+    … PERCENT, FALSE POSITIVES … PERCENT, SHED BY …), or EXACT."""
 
     is_exact: bool
     offset: int
@@ -147,6 +147,8 @@ class Tolerating:
     false_negatives: float | None = None
     """In percent, as is the next; None if nothing is said of it."""
     false_positives: float | None = None
+    shed_by: Name | None = None
+    """The column by which tuples are dropped first that have little of it."""
     is_unsaid: bool = False
     """Whether the query does not say so itself: it is exact then if it has no bounds."""
 

@@ -10,7 +10,7 @@ from millpond.cql.text.tokens import tokenize
 
 def tolerating_clause(cursor: Cursor) -> Tolerating:
     """EXACT, or TOLERATE (SAMPLE AT LEAST n PERCENT, ERROR n [PERCENT], CONFIDENCE n PERCENT, FALSE
-    NEGATIVES n PERCENT, FALSE POSITIVES n PERCENT), each at most once."""
+    NEGATIVES n PERCENT, FALSE POSITIVES n PERCENT, SHED BY column), each at most once."""
     offset = cursor.offset
     if cursor.accept("EXACT"):
         return Tolerating(True, offset)
@@ -33,8 +33,9 @@ def tolerating_by_default(words: str, offset: int) -> Tolerating:
 
 def _with_part(cursor: Cursor, said: Tolerating, seen: set[str]) -> Tolerating:
     offset = cursor.offset
-    words = ("SAMPLE", "ERROR", "CONFIDENCE", "FALSE")
-    kind = cursor.choice("SAMPLE AT LEAST, ERROR, CONFIDENCE, FALSE NEGATIVES or POSITIVES", *words)
+    words = ("SAMPLE", "ERROR", "CONFIDENCE", "FALSE", "SHED")
+    wanted = "SAMPLE AT LEAST, ERROR, CONFIDENCE, FALSE NEGATIVES or POSITIVES, or SHED BY"
+    kind = cursor.choice(wanted, *words)
     if kind == "FALSE":
         kind = cursor.choice("NEGATIVES or POSITIVES", "NEGATIVES", "POSITIVES")
     if kind in seen:
@@ -43,6 +44,9 @@ def _with_part(cursor: Cursor, said: Tolerating, seen: set[str]) -> Tolerating:
     if kind == "ERROR":
         error = _error(cursor)
         return replace(said, error=error, is_relative=cursor.accept("PERCENT"))
+    if kind == "SHED":
+        cursor.expect("BY")
+        return replace(said, shed_by=cursor.name("a column of the stream"))
     if kind == "NEGATIVES":
         return replace(said, false_negatives=_false_percent(cursor, "NEGATIVES"))
     if kind == "POSITIVES":
