@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from millpond.interruption import WholeLock
 from millpond.kernels.columns import integers
-from millpond.kernels.groups import Bools, Ints, distinct
-from millpond.kernels.hash_index import HashIndex, Slots, hashes_of, same_keys
+from millpond.kernels.groups import Bools, Ints, Slots, distinct
+from millpond.kernels.hash_index import HashIndex, hashes_of, same_keys
 from millpond.kernels.levels import parts_to_merge
 
 COMPACT_ROWS = 4_096
