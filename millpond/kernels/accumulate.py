@@ -32,7 +32,7 @@ from millpond.kernels.extremes import (
     still_eligible,
 )
 from millpond.kernels.grouped import AggregateSpec, Group
-from millpond.kernels.groups import Bools, Floats, Ints, encode
+from millpond.kernels.groups import Bools, Floats, Ints, distinct, encode
 from millpond.kernels.kept_rows import joined_texts, row_values
 from millpond.kernels.ranked import (
     Ranked,
@@ -199,7 +199,7 @@ def _integer_total(name: str, group: Group, values: Ints, weight: Ints, of: Chan
         high = group.running((values >> 32) * weight, initial >> 32, of) + (low >> 32)
         outside = (high < -(2**31)) | (high >= 2**31)
         if np.any(outside):
-            group.overflown.append(np.unique(group.timeline.code[outside]))
+            group.overflown.append(distinct(group.timeline.code[outside]))
     return group.total(name + "sum", values * weight, of)
 
 

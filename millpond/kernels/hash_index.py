@@ -5,7 +5,6 @@ kept a key but two numbers, and a step's cost follows its keys, not the keys the
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +13,7 @@ import pyarrow.compute as pc
 
 from millpond.kernels.columns import flat, marked
 from millpond.kernels.decimals import is_wide
-from millpond.kernels.groups import Bools, Ints
+from millpond.kernels.groups import Bools, Ints, Slots, distinct
 from millpond.kernels.hashing import bits_of, murmur3
 
 EMPTY, GONE = -1, -2
@@ -23,7 +22,6 @@ EMPTY, GONE = -1, -2
 Same = Callable[[Ints, Ints], Bools]
 """Whether the n-th keys asked for are those of some rows."""
 
-Slots = npt.NDArray[np.signedinteger[Any]]
 
 _NO_SLOTS: Slots = np.empty(0, dtype=np.int32)
 _SMALLEST = 64
@@ -134,7 +132,7 @@ class HashIndex:
     def remove(self, slots: Ints) -> None:
         """Forgets keys that were found; each may be named more than once."""
         self._slots[slots] = GONE
-        self._size -= len(np.unique(slots))
+        self._size -= len(distinct(slots))
 
     def add(self, hashes: Ints, rows: Ints) -> None:
         """Rows of different keys of which none is there."""

@@ -16,7 +16,7 @@ from millpond.kernels.columns import Values, doubles_back, marked, mask_of, of_n
 from millpond.kernels.decimals import column_of, is_wide
 from millpond.kernels.extremes import NOTHING, greatest_of_counts
 from millpond.kernels.grouped import AggregateSpec, Group
-from millpond.kernels.groups import Bools, Floats, Ints, encode, first_rows
+from millpond.kernels.groups import Bools, Floats, Ints, distinct, encode, first_rows
 from millpond.kernels.ordered import LEAST, MOST, MemberIndex, merged_members
 from millpond.kernels.timeline import Changes, Timeline, order_of
 
@@ -221,7 +221,7 @@ def _fraction(spec: AggregateSpec) -> float:
 def _extreme(spec: AggregateSpec, group: Group, near: _Near, weight: Ints) -> Values:
     """By numbers for the places that occur, of which none is too small to be negated."""
     sign = 1 if spec.function == "max" else -1
-    known = np.unique(np.concatenate([near.place, near.change_place[near.is_near]]))
+    known = distinct(np.concatenate([near.place, near.change_place[near.is_near]]))
     value = np.searchsorted(known, near.change_place) * sign
     value[~near.is_near] = NOTHING
     kept = np.searchsorted(known, near.place) * sign
