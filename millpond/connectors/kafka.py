@@ -11,7 +11,7 @@ from millpond.connectors.kafka_messages import Reader
 from millpond.connectors.kafka_sink import Form, KafkaSink, Target
 from millpond.connectors.kafka_source import KafkaSource
 from millpond.connectors.kafka_upserts import KEY_FORMATS, UpsertReader
-from millpond.connectors.kafka_values import FORMATS, values_of
+from millpond.connectors.message_values import FORMATS, values_of
 from millpond.connectors.secrets import Secret, revealed
 from millpond.connectors.sinks import Results, flag
 from millpond.connectors.sources import Declaration, Source, is_true

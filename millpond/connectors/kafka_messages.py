@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from millpond.connectors.arrow import ARROW_TYPES, RowPosition, arrow_schema, conform
 from millpond.connectors.bad_rows import BadRow, salvaged, told_apart
-from millpond.connectors.kafka_values import Values, ValuesOf, texts
+from millpond.connectors.message_values import Values, ValuesOf, texts
 from millpond.connectors.sources import Declaration, SourcePage
 from millpond.connectors.times import check_times
 from millpond.errors import InputError

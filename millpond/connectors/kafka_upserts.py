@@ -18,7 +18,7 @@ import pyarrow as pa
 from millpond.connectors.changes import changes_schema
 from millpond.connectors.kafka_client import ANSWER_SECONDS
 from millpond.connectors.kafka_messages import Position, Reader
-from millpond.connectors.kafka_values import JsonValues, TextKeys, ValuesOf
+from millpond.connectors.message_values import JsonValues, TextKeys, ValuesOf
 from millpond.connectors.sources import Declaration, SourcePage
 from millpond.connectors.times import EARLIEST, Ticks
 from millpond.errors import InputError

@@ -29,6 +29,7 @@ BUILT_IN = {
     "http": "millpond.connectors.http",
     "json": "millpond.connectors.json_lines",
     "kafka": "millpond.connectors.kafka",
+    "mqtt": "millpond.connectors.mqtt",
     "parquet": "millpond.connectors.parquet_files",
     "postgres": "millpond.connectors.postgres",
     "push": "millpond.connectors.push",

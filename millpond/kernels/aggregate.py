@@ -10,7 +10,7 @@ from millpond.errors import InputError
 from millpond.kernels.accumulate import accumulate, slot_of, state_fields
 from millpond.kernels.columns import flat, integers, with_first
 from millpond.kernels.grouped import AggregateSpec, Group
-from millpond.kernels.groups import Bools, Ints, encode, first_rows
+from millpond.kernels.groups import Bools, Ints, distinct, encode, first_rows
 from millpond.kernels.kernel import Keyed
 from millpond.kernels.ordered import MemberIndex, member_schema, numbered
 from millpond.kernels.ranked import Ranked, is_ranked
@@ -79,7 +79,7 @@ class AggregateKernel(Keyed):
             for index, spec in enumerate(self.aggregates)
         ]
         if group.overflown:
-            self._refuse(keys, codes, np.unique(np.concatenate(group.overflown)), _OVERFLOW)
+            self._refuse(keys, codes, distinct(np.concatenate(group.overflown)), _OVERFLOW)
         if group.raised:
             words = next(iter(group.raised.values()))
             self._refuse(keys, codes, np.array(sorted(group.raised)), words)
@@ -179,7 +179,7 @@ LAST_KEYS = "last keys: "
 """Behind this a note on an error says in which groups it was."""
 
 
-_OVERFLOW = "sum leaves the range of BIGINT; CAST the argument to DOUBLE"
+_OVERFLOW = "sum leaves the range of BIGINT, or of its DECIMAL; CAST the argument to DOUBLE"
 
 
 def overflow(last_keys: Iterable[int]) -> InputError:

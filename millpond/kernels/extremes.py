@@ -5,7 +5,7 @@ import heapq
 import numpy as np
 
 from millpond.kernels.columns import marked, with_first, with_last
-from millpond.kernels.groups import Bools, Ints
+from millpond.kernels.groups import Bools, Ints, distinct
 from millpond.kernels.timeline import Changes, Timeline, order_of
 
 NOTHING = -(2**63)
@@ -35,7 +35,7 @@ def _count_until(timeline: Timeline, code: Ints, time: Ints) -> Ints:
     if span * groups < 2**62:
         keys = code * span + (np.minimum(time, high) - low)
         return np.searchsorted(keys, timeline.code * span + (timeline.time - low), side="right")
-    times = np.unique(np.concatenate([time, timeline.time]))
+    times = distinct(np.concatenate([time, timeline.time]))
     keys = code * len(times) + np.searchsorted(times, time)
     wanted = timeline.code * len(times) + np.searchsorted(times, timeline.time)
     return np.searchsorted(keys, wanted, side="right")

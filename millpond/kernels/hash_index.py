@@ -5,7 +5,6 @@ kept a key but two numbers, and a step's cost follows its keys, not the keys the
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millpond.kernels.columns import flat, marked
-from millpond.kernels.groups import Bools, Ints
+from millpond.kernels.decimals import is_wide
+from millpond.kernels.groups import Bools, Ints, Slots, distinct
 from millpond.kernels.hashing import bits_of, murmur3
 
 EMPTY, GONE = -1, -2
@@ -22,7 +22,6 @@ EMPTY, GONE = -1, -2
 Same = Callable[[Ints, Ints], Bools]
 """Whether the n-th keys asked for are those of some rows."""
 
-Slots = npt.NDArray[np.signedinteger[Any]]
 
 _NO_SLOTS: Slots = np.empty(0, dtype=np.int32)
 _SMALLEST = 64
@@ -47,7 +46,7 @@ def hashes_of(columns: Sequence[pa.ChunkedArray]) -> Ints:
 def _words(array: pa.Array) -> npt.NDArray[np.uint64]:
     """A number for each value, the same for equal ones."""
     type_ = array.type
-    if pa.types.is_string(type_) or pa.types.is_large_string(type_):
+    if pa.types.is_string(type_) or pa.types.is_large_string(type_) or is_wide(type_):
         return murmur3([pa.chunked_array([array])]).astype(np.uint64)
     return bits_of(array).view(np.uint64)
 
@@ -133,7 +132,7 @@ class HashIndex:
     def remove(self, slots: Ints) -> None:
         """Forgets keys that were found; each may be named more than once."""
         self._slots[slots] = GONE
-        self._size -= len(np.unique(slots))
+        self._size -= len(distinct(slots))
 
     def add(self, hashes: Ints, rows: Ints) -> None:
         """Rows of different keys of which none is there."""

@@ -249,11 +249,16 @@ def _candidates(new: Run, run: Run, at_once: int) -> Iterator[tuple[Ints, Ints]]
     total = np.zeros(len(first) + 1, dtype=np.int64)
     np.cumsum(end - first, out=total[1:])
     for low in range(0, int(total[-1]), at_once):
-        number = np.arange(low, min(low + at_once, int(total[-1])))
-        probe = np.searchsorted(total, number, "right") - 1
-        at = number + (first - total[:-1])[probe]
+        high = min(low + at_once, int(total[-1]))
+        rows = slice(int(total.searchsorted(low, "right")) - 1, int(total.searchsorted(high)))
+        ends = np.minimum(total[1:][rows], high)
+        counts = ends - np.maximum(total[rows], low)
+        probe = np.arange(rows.start, rows.stop).repeat(counts)
+        at = np.arange(low, high) + (first[rows] - total[rows]).repeat(counts)
         same = run.hashes[at] == new.hashes[probe]
-        if same.any():
+        if same.all():
+            yield probe, at
+        elif same.any():
             yield probe[same], at[same]
 
 

@@ -13,6 +13,7 @@ def test_the_built_in_connectors_are_there() -> None:
         "http",
         "json",
         "kafka",
+        "mqtt",
         "parquet",
         "postgres",
         "push",

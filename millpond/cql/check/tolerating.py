@@ -230,6 +230,10 @@ class _Parts:
             argument.type.is_number or argument.type in (Type.DATE, Type.TIMESTAMP)
         ):
             raise self._refusal(f"{call} of {argument.type} has no bound")
+        if call.function != "count" and argument.type.is_decimal:
+            raise self._refusal(
+                f"{call} of a DECIMAL has no bound: bounds are DOUBLEs; declare the column DOUBLE"
+            )
         return argument
 
     # -- the plan ----------------------------------------------------------------------------

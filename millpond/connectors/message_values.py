@@ -1,4 +1,4 @@
-"""What keys and values of Kafka's messages hold: JSON, text or Avro, as columns."""
+"""What keys and values of messages hold: JSON, text or Avro, as columns."""
 
 from __future__ import annotations
 
