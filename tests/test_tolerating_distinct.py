@@ -1,5 +1,7 @@
 """Counts of different values that tolerate a sample: values are drawn, not tuples."""
 
+from decimal import Decimal
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -93,6 +95,7 @@ VALUES = {
     "texts": pa.array(["a", "b", None, "a", "", "long text"] * 30),
     "doubles": pa.array([0.0, -0.0, float("nan"), 1e300, None, 2.5] * 30),
     "numbers": pa.array([1, 2, None, 1, -(2**62), 7] * 30),
+    "decimals": pa.array([Decimal("1.50"), Decimal("-0.01"), None] * 60, pa.decimal128(10, 2)),
     "truths": pa.array([True, False, None] * 60),
     "days": pa.array([1, 2, None, 90_000] * 45, pa.int32()).cast(pa.date32()),
     "times": pa.array([1, 2, None, 10**15] * 45).cast(pa.timestamp("us")),

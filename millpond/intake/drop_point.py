@@ -145,7 +145,7 @@ def draws_of_values(seed: int, column: pa.Array) -> Draws:
     """The draws of the values of a column: equal ones have one draw, and NULLs have one."""
     values = pc.dictionary_encode(column, null_encoding="encode")
     places, found = integers(pa.chunked_array([values.indices])), values.dictionary
-    if pa.types.is_string(found.type):
+    if pa.types.is_string(found.type) or pa.types.is_decimal(found.type):
         keys = np.array(["" if each is None else f"x{each}" for each in found.to_pylist()], "U")
         return draws_of_keys(seed, keys)[places]
     if not pa.types.is_floating(found.type):
