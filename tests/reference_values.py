@@ -11,6 +11,7 @@ import hashlib
 import math
 import operator
 import re
+import zlib
 from datetime import date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation, localcontext
 from fractions import Fraction
@@ -320,6 +321,11 @@ STRICT = {
     "ln": lambda x: math.log(x) if x > 0 else None,
     "power": lambda x, y: float(x) ** y,
     "mod": lambda x, y: arithmetic("%", x, y),
+    "div": lambda x, y: None if y == 0 else whole((x - remainder(x, y)) // y),
+    "sin": math.sin,
+    "atan2": math.atan2,
+    "crc32": lambda text: zlib.crc32(text.encode()),
+    "sha512": lambda text: hashlib.sha512(text.encode()).hexdigest(),
     "upper": str.upper,
     "lower": str.lower,
     "length": len,

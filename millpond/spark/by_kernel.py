@@ -12,6 +12,7 @@ from pyspark.sql.pandas.functions import arrow_udf
 from millpond.cql import decimals
 from millpond.cql.expressions import Call, Column, Expression, Literal
 from millpond.cql.failing import can_fail
+from millpond.cql.functions import BY_ROW
 from millpond.kernels.expressions import WORDS, Fault, Program
 from millpond.kernels.expressions.operand import Value, over_rows, to_array
 from millpond.schema import Type
@@ -29,6 +30,8 @@ _SPARK_DIGITS = 34
 
 def is_by_kernel(call: Call) -> bool:
     """Whether a call is made so: of DECIMALs all that Spark rounds or refuses in its own way."""
+    if call.function in BY_ROW or call.function == "div":
+        return True
     types = [call.type, *(argument.type for argument in call.arguments)]
     if not any(type_.is_decimal for type_ in types):
         return False

@@ -22,6 +22,7 @@ from millpond.kernels.expressions import (
     regular,
     rounding,
     text,
+    trigonometry,
     user_functions,
 )
 from millpond.kernels.expressions.faults import Fault
@@ -87,6 +88,11 @@ FUNCTIONS: dict[str, Function] = {
     "ends_with": text.ends_with,
     "contains": text.contains,
     "split_part": text.split_part,
+    "sha512": text.sha512,
+    "crc32": text.crc32,
+    "hex": text.hexadecimal,
+    "div": arithmetic.whole_quotient,
+    **trigonometry.FUNCTIONS,
     **dates.FUNCTIONS,
 }
 
