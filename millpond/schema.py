@@ -72,6 +72,9 @@ class Type:
         """Sent to another process, it is the one object there."""
         return Type.of, (self.value,)
 
+    __hash__ = object.__hash__
+    """There is one of each; Enum's own hash is a call of Python's at each look into a table."""
+
     def __str__(self) -> str:
         return self.value
 

@@ -110,6 +110,8 @@ class QueryGenerator(PatternGenerator):
         self.random = random
         self.tables = list(tables)
         self.aliases = self.outputs = self.nested = 0
+        self.beyond = ()
+        """The columns of the query around the one that a subquery is being drawn for."""
         self.of_time = 0.08
         """How often a WHERE compares with the time."""
         self.of_patterns = 0.05
@@ -563,6 +565,9 @@ class QueryGenerator(PatternGenerator):
         kinds |= {"CROSS JOIN": 0.7, "LEFT SEMI JOIN": 1.2, "LEFT ANTI JOIN": 1.2}
         comma = self.weighted(**kinds) == "comma"
         for _ in range(count - 1):
+            if not comma and not self.nested and self.chance(0.1):
+                first = self.lateral(first)
+                continue
             other = self.item(depth - 1, MAX_PAIRS // max(first.rows, 1))
             del_comma = {k: w for k, w in kinds.items() if k != "comma"}
             first = self.join("," if comma else self.weighted(**del_comma), first, other)
@@ -579,6 +584,36 @@ class QueryGenerator(PatternGenerator):
         names_stream = left.names_stream or right.names_stream
         times = left.times if columns == left.columns else left.times + right.times
         return Source(text, columns, names_stream, rows, kind == ",", left.ends, times=times)
+
+    def lateral(self, left):
+        """A join with a subquery that is one for each row of the left side."""
+        self.nested += 1
+        source, where = self.inner(left.columns)
+        self.nested -= 1
+        kind, alias = self.weighted(rows=3, whole=2, grouped=1, first=2), f"l{self.aliases}"
+        if kind in ("rows", "first"):
+            types = [self.type_of(source.columns) for _ in range(self.random.randint(1, 2))]
+            items, schema = self.aliased([(self.simple(t, source.columns), t, None) for t in types])
+            order = f" ORDER BY {self.order(source.columns)} LIMIT {self.random.randint(1, 2)}"
+            rest = order if kind == "first" else ""
+        else:
+            key = self.key(self.random.choice(source.columns), source.columns)
+            pairs = [self.aggregate(source.columns), *([key] if kind == "grouped" else [])]
+            items, schema = self.aliased(pairs)
+            rest = f" GROUP BY {key[0]}" if kind == "grouped" else ""
+            rest += " HAVING count(*) > 1" if self.chance(0.2) else ""
+        query = f"LATERAL (SELECT {items} FROM {source.text}{where}{rest}) {alias}"
+        columns = tuple(Column(alias, name, type_name) for name, type_name in schema)
+        word = self.random.choice([" CROSS JOIN", " JOIN", " LEFT JOIN"])
+        on = "" if "CROSS" in word else f" ON {self.predicate(left.columns + columns, 1)}"
+        return replace(
+            left,
+            text=f"{left.text}{word} {query}{on}",
+            columns=left.columns + columns,
+            rows=max(1, left.rows * source.rows // 3),
+            comma=False,
+            is_one_stream=False,
+        )
 
     def join_condition(self, left, right):
         """Mostly an equality; sometimes with more to it, sometimes none at all."""
@@ -913,14 +948,19 @@ class QueryGenerator(PatternGenerator):
         conjuncts = [self.correlation(source.columns, outer) for _ in range(count)]
         if self.chance(0.12):
             conjuncts.append(self.outer_comparison(source.columns, outer))
+        if self.beyond and self.chance(0.4):
+            draw = self.random.choice([self.correlation, self.outer_comparison])
+            conjuncts.append(draw(source.columns, self.beyond))
         if self.chance(0.35):
             conjuncts.append(self.predicate(source.columns, 1))
         if self.chance(self.of_time):
             conjuncts.append(self.turning(source))
         if self.nested < 1 and self.chance(0.12):
+            known, self.beyond = self.beyond, outer
             self.nested += 1
             conjuncts.append(self.with_subquery(source.columns))
             self.nested -= 1
+            self.beyond = known
         self.random.shuffle(conjuncts)
         conjuncts = [c for c in conjuncts if c]
         return source, " WHERE " + " AND ".join(conjuncts) if conjuncts else ""

@@ -71,6 +71,7 @@ class Table:
     window: Window | None = None
     sampled: bool = False
     columns: tuple = ()
+    lateral: bool = False
 
 
 @dataclass
@@ -465,6 +466,7 @@ class Parser(MatchParser):
             self.expect(")")
             item.alias = self.alias() or item.alias
             return item
+        lateral = self.accept("lateral")
         source = self.match_recognize(self.table_source())
         alias = self.alias()
         window = self.window() if self.peek() == "[" else None
@@ -475,7 +477,7 @@ class Parser(MatchParser):
         columns = ()
         if isinstance(source, str) and source.lower() in self.named:
             source, columns = self.named[source.lower()]
-        return Table(source, alias, window, sampled, columns)
+        return Table(source, alias, window, sampled, columns, lateral)
 
     def table_source(self):
         if self.peek() in (*TO_STREAM, "relation") and self.peek(1) == "(":

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -38,6 +39,7 @@ ARROW_TYPES = _ArrowTypes(
 """TIMESTAMP is in UTC, without a zone of its own."""
 
 
+@lru_cache(maxsize=1024)
 def arrow_schema(schema: Schema) -> pa.Schema:
     """The Arrow schema of tables that hold these columns."""
     return pa.schema([pa.field(field.name, ARROW_TYPES[field.type]) for field in schema.fields])
@@ -50,13 +52,27 @@ def conform(
 
     Text becomes a TIMESTAMP or a DATE; with ``read_text`` it becomes any type, as in a CSV file.
     """
+    wanted = arrow_schema(schema)
+    if table.schema.equals(wanted) and _is_sound(table):
+        return table.replace_schema_metadata()
     columns = [
         _convert(table.column(position), field, where, read_text)
         for field, position in zip(
             schema.fields, positions(table.column_names, schema, where), strict=True
         )
     ]
-    return pa.table(columns, schema=arrow_schema(schema))
+    return pa.table(columns, schema=wanted)
+
+
+def _is_sound(table: pa.Table) -> bool:
+    """Whether what a table has as text is text; if not, columns one by one say where it is not."""
+    try:
+        for position, column in enumerate(table.schema.types):
+            if is_text(column):
+                table.column(position).validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def positions(names: list[str], schema: Schema, where: RowPosition) -> list[int]:
@@ -178,12 +194,12 @@ def _may_become(given: pa.DataType, wanted: Type, read_text: bool) -> bool:
 
 _OF_TEXT = (Type.STRING, Type.TIMESTAMP, Type.DATE)
 _NUMBER_KINDS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
-_TEXT_KINDS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+_TEXT_KINDS = {each().id for each in (pa.string, pa.large_string, pa.string_view)}
 
 
 def is_text(given: pa.DataType) -> bool:
     """Whether a column of this Arrow type holds text."""
-    return any(kind(given) for kind in _TEXT_KINDS)
+    return given.id in _TEXT_KINDS
 
 
 def _first_fault(column: pa.ChunkedArray, wanted: pa.DataType) -> int:

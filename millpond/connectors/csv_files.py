@@ -13,6 +13,7 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
@@ -41,14 +42,23 @@ def source(
 ) -> CsvSource | FollowedFiles:
     """Reads a file, the ``.csv`` files of a directory, or the files of a pattern; with ``follow``
     as they grow."""
-    form = _Form(
+    form = _form(declaration, header, delimiter, null)
+    if is_followed(declaration, follow):
+        return FollowedFiles(declaration, file, CsvSource(declaration, [], form), ".csv", ".csv.gz")
+    return CsvSource(declaration, files_of(declaration, file, ".csv", ".csv.gz"), form)
+
+
+def csv_text(declaration: Declaration, header: Any, delimiter: Any, null: Any) -> CsvSource:
+    """Reads blocks of CSV that somebody else has."""
+    return CsvSource(declaration, [], _form(declaration, header, delimiter, null))
+
+
+def _form(declaration: Declaration, header: Any, delimiter: Any, null: Any) -> _Form:
+    return _Form(
         _one_character(declaration.name, delimiter),
         str(revealed(null)),
         _header(declaration, header),
     )
-    if is_followed(declaration, follow):
-        return FollowedFiles(declaration, file, CsvSource(declaration, [], form), ".csv", ".csv.gz")
-    return CsvSource(declaration, files_of(declaration, file, ".csv", ".csv.gz"), form)
 
 
 def sink(results: Results, file: str, *, append: bool = False, delimiter: str = ",") -> CsvSink:

@@ -64,10 +64,12 @@ def rows_to_arrow(
     """A table from dicts or tuples; ``lenient`` takes absent columns as NULL and skips others."""
     if not rows:
         return arrow_schema(schema).empty_table()
-    names, declared = schema.names, set(schema.names)
+    names, declared, width = schema.names, set(schema.names), len(schema.names)
     tuples = [
         tuple([row[name] for name in names])
-        if type(row) is dict and row.keys() == declared  # as nearly all rows are
+        if type(row) is dict and row.keys() == declared
+        else row
+        if type(row) is tuple and len(row) == width  # as nearly all rows are, the one or the other
         else _as_tuple(row, schema, where, index, lenient)
         for index, row in enumerate(rows)
     ]

@@ -48,14 +48,18 @@ class Column:
 
 @dataclass(frozen=True)
 class OuterColumn:
-    """Inside a subquery: the column at ``position`` of the enclosing query's row."""
+    """Inside a subquery: the column at ``position`` of the row of a query around it.
+
+    ``level``: how many queries further out that one is; 1 is the directly enclosing one.
+    """
 
     position: int
     type: Type
     name: str = field(default="", compare=False)
+    level: int = 1
 
     def __str__(self) -> str:
-        return f"outer({self.name or self.position})"
+        return f"{'outer(' * self.level}{self.name or self.position}{')' * self.level}"
 
 
 @dataclass(frozen=True)

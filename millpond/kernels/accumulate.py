@@ -10,6 +10,7 @@ from millpond.kernels.columns import (
     doubles_of,
     flat,
     integers_of,
+    marked,
     mask_of,
     of_numbers,
     sortable,
@@ -31,7 +32,7 @@ from millpond.kernels.extremes import (
     still_eligible,
 )
 from millpond.kernels.grouped import AggregateSpec, Group
-from millpond.kernels.groups import Bools, Floats, Ints, encode
+from millpond.kernels.groups import Bools, Floats, Ints, distinct, encode
 from millpond.kernels.kept_rows import joined_texts, row_values
 from millpond.kernels.ranked import (
     Ranked,
@@ -198,7 +199,7 @@ def _integer_total(name: str, group: Group, values: Ints, weight: Ints, of: Chan
         high = group.running((values >> 32) * weight, initial >> 32, of) + (low >> 32)
         outside = (high < -(2**31)) | (high >= 2**31)
         if np.any(outside):
-            group.overflown.append(np.unique(group.timeline.code[outside]))
+            group.overflown.append(distinct(group.timeline.code[outside]))
     return group.total(name + "sum", values * weight, of)
 
 
@@ -243,7 +244,7 @@ def _deviation(
 def _distinct(name: str, type_: pa.DataType, column: pa.ChunkedArray, group: Group) -> Changes:
     """The changes of the set of different values: +1 when one appears, -1 when the last goes."""
     changes, bag = group.timeline.changes, group.bag(name, type_)
-    real = np.flatnonzero(mask_of(column)[changes.row])
+    real = marked(mask_of(column)[changes.row])
     row, code = changes.row[real], changes.code[real]
     offset = len(bag.code)
     values = pa.chunked_array([*bag.values.chunks, *column.chunks], type_)
@@ -266,7 +267,7 @@ def _distinct(name: str, type_: pa.DataType, column: pa.ChunkedArray, group: Gro
     running = line.running(line.changes.weight, initial)
     step = (running > 0).astype(np.int64) - (line.previous(running, initial) > 0)
     _keep_distinct(name, group, bag, values, pairs, line, running, code)
-    at = np.flatnonzero(step)
+    at = marked(step)
     members = line.changes.row[line.last[at]] - offset
     pair_group = np.zeros(n_pairs, dtype=np.int64)
     pair_group[pairs] = np.concatenate([bag.code, code])
@@ -291,7 +292,7 @@ def _keep_distinct(
     example[pairs[: len(bag.code)]] = np.arange(len(bag.code))
     owner = np.zeros(len(counts), dtype=np.int64)
     owner[pairs] = np.concatenate([bag.code, code])
-    alive = np.flatnonzero(counts > 0)
+    alive = marked(counts > 0)
     kept = Bag(owner[alive], values.take(pa.array(example[alive])), counts[alive])
     group.keep_bag(name, kept)
 
@@ -311,7 +312,7 @@ def _extreme_of_intervals(
     An end announced by a minus event needs no event here: the bag knows it.
     """
     elements, bag = group.elements, group.bag(name, spec.argument_type)
-    usable = np.flatnonzero(mask_of(column)[:-1] & (elements.weight > 0))
+    usable = marked(mask_of(column)[:-1] & (elements.weight > 0))
     entered = bag.plus(elements.code[usable], column.take(pa.array(usable)), elements.end[usable])
     data, back = sortable(entered.values)
     sign = 1 if spec.function == "max" else -1
@@ -320,7 +321,7 @@ def _extreme_of_intervals(
     starts = np.maximum(starts, int(group.timeline.time.min(initial=0)))
     found = greatest_of_intervals(group.timeline, entered.code, starts, entered.number, data * sign)
     keep = still_eligible(entered.code, entered.number, data * sign, group.until)
-    group.keep_bag(name, entered.take(np.flatnonzero(keep)))
+    group.keep_bag(name, entered.take(marked(keep)))
     return _decoded(found, sign, back)
 
 
@@ -363,7 +364,7 @@ def _counted_values(
     """
     bag = group.bag(name, spec.argument_type)
     bag = bag.take(order_of(bag.code, np.zeros(len(bag.code), dtype=np.int64)))
-    usable = np.flatnonzero(mask_of(column)[:-1])
+    usable = marked(mask_of(column)[:-1])
     place = np.full(len(column) + 1, -1, dtype=np.int64)
     place[usable] = len(bag.code) + np.arange(len(usable))
     entered = bag.plus(group.elements.code[usable], column.take(pa.array(usable)), usable * 0)
@@ -386,6 +387,6 @@ def _keep_counts(
     np.add.at(counts, pairs[members[real]], group.timeline.changes.weight[real])
     example = np.zeros(len(counts), dtype=np.int64)
     example[pairs[::-1]] = np.arange(len(pairs) - 1, -1, -1)
-    alive = np.flatnonzero(counts != 0)
+    alive = marked(counts != 0)
     kept = entered.take(example[alive])
     group.keep_bag(name, Bag(kept.code, kept.values, counts[alive]))

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millpond.kernels.columns import flat
+from millpond.kernels.columns import flat, marked
 from millpond.kernels.decimals import as_bytes, is_narrow, wholes
 from millpond.kernels.groups import Ints
 
@@ -71,7 +71,7 @@ def _digested(array: pa.Array) -> pa.Array:
     is_long = pc.greater(pc.binary_length(array), LONG_BYTES)
     if not pc.any(is_long).as_py():
         return array
-    places = np.flatnonzero(np.asarray(pc.fill_null(is_long, False)))
+    places = marked(np.asarray(pc.fill_null(is_long, False)))
     digests = [
         hashlib.md5(array[place].as_buffer(), usedforsecurity=False).hexdigest()
         for place in places.tolist()
@@ -115,7 +115,7 @@ def _hash_strings(array: pa.Array, seeds: Words) -> Words:
     # a word begins at any byte: a view of overlapping words
     words = np.ndarray(max(len(data) - 3, 0), "<u4", buffer, 0, (1,)) if len(data) > 3 else None
     hashes = seeds.copy()
-    rows = np.flatnonzero(lengths >= 4)
+    rows = marked(lengths >= 4)
     place = 0
     while len(rows) > FEW_ROWS and words is not None:
         mixed = _mixed(hashes[rows], _scrambled(words[starts[rows] + 4 * place]))
@@ -126,7 +126,7 @@ def _hash_strings(array: pa.Array, seeds: Words) -> Words:
         first, last = starts[row] + 4 * place, starts[row] + lengths[row] // 4 * 4
         hashes[row] = _mixed_one_by_one(int(hashes[row]), data[first:last].view("<u4"))
     for place in range(3):
-        rows = np.flatnonzero(lengths % 4 > place)
+        rows = marked(lengths % 4 > place)
         byte = data[starts[rows] + lengths[rows] // 4 * 4 + place].view(np.int8)
         signed = byte.astype(np.int32).view(np.uint32)
         hashes[rows] = _mixed(hashes[rows], _scrambled(signed))

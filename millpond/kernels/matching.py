@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from millpond.cql.expressions import Call, Column, Expression
-from millpond.kernels.columns import integers
+from millpond.kernels.columns import integers, marked, with_last
 from millpond.kernels.decimals import Wholes, wholes
 from millpond.kernels.expressions import Columns, Condition, Program
 from millpond.kernels.groups import Bools, Floats, Ints
@@ -296,7 +296,7 @@ def _looked_up(numbers: Ints, known: Ints) -> tuple[Ints, Ints]:
     """For rows that belong to queries, where those are; rows of queries that are gone have none."""
     places = np.searchsorted(known, numbers)
     places[places == len(known)] = 0
-    rows = np.flatnonzero(known[places] == numbers) if len(known) else np.zeros(0, np.int64)
+    rows = marked(known[places] == numbers) if len(known) else np.zeros(0, np.int64)
     return rows, places[rows]
 
 
@@ -356,7 +356,7 @@ class _Index:
     def find(self, values: pa.Array) -> _Found:
         """The queries whose value is that of a row."""
         codes = self.codes_of(values)
-        rows = np.flatnonzero(codes >= 0)
+        rows = marked(codes >= 0)
         found = codes if len(rows) == len(codes) else codes[rows]
         return _Found(rows, self.starts[found], self.lengths[found], self.queries)
 
@@ -431,7 +431,7 @@ class _InLists:
         self._value = Program([value])
         self._count = max(1, len(lists))
         known = np.sort(self.index.codes * self._count + self.index.queries)
-        self._known = np.append(known, np.iinfo(np.int64).max)
+        self._known = with_last(known, np.iinfo(np.int64).max)
         self._is_told = np.ones(len(lists), bool)
         self._is_told[queries[~values.is_valid().to_numpy(zero_copy_only=False)]] = False
 
@@ -479,7 +479,7 @@ class _Ordered(_Finder):
     ) -> None:
         self._value = value
         self._comparison = comparison
-        valid = np.flatnonzero(wanted.is_valid().to_numpy(zero_copy_only=False))
+        valid = marked(wanted.is_valid().to_numpy(zero_copy_only=False))
         values = _numbers(wanted.take(pa.array(valid)))
         order = np.argsort(values, kind="stable")
         self._wanted, self._queries = values[order], valid[order]
@@ -488,7 +488,7 @@ class _Ordered(_Finder):
         values = self._value(columns, rows)
         valid = np.arange(rows)
         if values.null_count:
-            valid = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
+            valid = marked(values.is_valid().to_numpy(zero_copy_only=False))
             values = values.take(pa.array(valid))
         numbers = _numbers(values)
         some = self._some(numbers)

@@ -16,7 +16,15 @@ import pyarrow as pa
 from millpond.cql.expressions import Frame
 from millpond.kernels import exact_sum
 from millpond.kernels.aggregate import element_schema
-from millpond.kernels.columns import doubles_of, flat, integers, integers_of, mask_of
+from millpond.kernels.columns import (
+    doubles_of,
+    flat,
+    integers,
+    integers_of,
+    marked,
+    mask_of,
+    with_first,
+)
 from millpond.kernels.decimals import LIMBS, column_of, joined, limbs
 from millpond.kernels.frames import (
     ODD_BITS,
@@ -190,7 +198,7 @@ class OverKernel(InOrder):
     def _rows(self, board: _Board) -> Rows:
         """What functions look at in each row."""
         peers = peers_of(board.rows, board.stretch, self.order)
-        differs = np.append(False, peers[1:] != peers[:-1])[: len(peers)]
+        differs = with_first(False, peers[1:] != peers[:-1])[: len(peers)]
         return Rows(
             np.cumsum(differs).tolist(),
             self._scale(board),
@@ -316,9 +324,9 @@ def _ranked_around(
     number, count = groups.number[code], groups.count[code]
     first = members.before(number, place) - far
     last = members.up_to(number, place) + far
-    some = np.flatnonzero(first > 0)
+    some = marked(first > 0)
     low[some] = np.minimum(members.around(number[some], first[some])[0], place[some])
-    some = np.flatnonzero(last < count)
+    some = marked(last < count)
     end = members.around(number[some], last[some])[1]
     high[some] = np.maximum(np.where(end == MOST, MOST, end - 1), place[some])
     return low, high
@@ -368,7 +376,7 @@ class _Board:
 
     def ranked(self, name: str) -> tuple[list[int | None], list[int]]:
         """The ranks of a column's different values, None for NULL; and a row of each of them."""
-        valid = np.flatnonzero(mask_of(self.rows[name])[:-1])
+        valid = marked(mask_of(self.rows[name])[:-1])
         found: list[int | None] = [None] * self.rows.num_rows
         if len(valid) == 0:
             return found, []

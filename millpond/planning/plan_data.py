@@ -15,6 +15,7 @@ from typing import Any
 from millpond.catalog import (
     Connector,
     Constraint,
+    PartitionEntry,
     QueryEntry,
     RelationEntry,
     StreamEntry,
@@ -74,7 +75,7 @@ EXPRESSIONS = (
     SortKey,
     UserCall,
 )
-ENTRIES = (StreamEntry, RelationEntry, ViewEntry, QueryEntry)
+ENTRIES = (StreamEntry, RelationEntry, ViewEntry, QueryEntry, PartitionEntry)
 _OTHERS = (
     Absence,
     Addition,

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
-from millpond.cql.algebra import Aggregate, Filter, Join, Project
+from millpond.cql.algebra import Aggregate, Filter, Join, LateralJoin, Project
 from millpond.cql.expressions import AggregateCall, Call, Expression, Literal, walk
 from millpond.cql.node import Node, canonical, follows_from_inputs, inputs_first, own_text
 from millpond.planning.predicates import rewrite, rewrite_aggregate
@@ -97,7 +97,7 @@ def _changed(node: Node, new: Mapping[Literal, Literal]) -> Node:
 @follows_from_inputs
 def _bones(node: Node) -> _Bones | None:
     below = [bones for each in node.inputs if (bones := _bones(each)) is not None]
-    if node.subqueries or len(below) < len(node.inputs):
+    if node.subqueries or len(below) < len(node.inputs) or isinstance(node, LateralJoin):
         return None
     compared = [literal for bones in below for literal in bones.compared]
     others = {told for bones in below for told in bones.others}

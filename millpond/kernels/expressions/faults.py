@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from millpond.errors import InputError
+from millpond.kernels.columns import marked
 from millpond.kernels.groups import Bools
 
 Faults = npt.NDArray[np.uint8]
@@ -73,5 +74,5 @@ def own_fault(words: str) -> int:
 def raise_first(faults: Faults | None) -> None:
     """Raises the fault of the first row that has one."""
     if faults is not None and faults.any():
-        number = int(faults[np.flatnonzero(faults)[0]])
+        number = int(faults[marked(faults)[0]])
         raise InputError(_OWN_WORDS[number] if number in _OWN_WORDS else WORDS[Fault(number)])
