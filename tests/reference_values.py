@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import json
 import math
 import operator
 import re
@@ -310,6 +311,19 @@ def regexp_extract(text, pattern, group=None):
     return found[min(1, len(found.groups())) if group is None else group] or ""
 
 
+def json_value(text, path):
+    """What a path of keys and places leads to in JSON, as text."""
+    try:
+        value = json.loads(text, parse_float=str, parse_int=str)
+        for key, place in re.findall(r"\.(\w+)|\[(\d+)\]", path):
+            value = value[key] if key else value[int(place)]
+    except (ValueError, LookupError, TypeError):
+        return None
+    return (
+        str(value).lower() if isinstance(value, bool) else value if isinstance(value, str) else None
+    )
+
+
 STRICT = {
     "abs": lambda x: whole(abs(x)),
     "ceil": to_whole(math.ceil),
@@ -324,6 +338,7 @@ STRICT = {
     "div": lambda x, y: None if y == 0 else whole((x - remainder(x, y)) // y),
     "sin": math.sin,
     "atan2": math.atan2,
+    "json_value": json_value,
     "crc32": lambda text: zlib.crc32(text.encode()),
     "sha512": lambda text: hashlib.sha512(text.encode()).hexdigest(),
     "upper": str.upper,

@@ -19,6 +19,7 @@ from millpond.cql.coercion import (
     with_article,
 )
 from millpond.cql.expressions import Call, Expression, Literal, UserCall
+from millpond.cql.json_paths import steps_of
 from millpond.cql.text.places import StatementError
 from millpond.functions.user_function import UserFunction
 from millpond.schema import Type
@@ -36,6 +37,7 @@ class Kind(Enum):
     PATTERN = "a regular expression in quotes"
     TEXT = "a text in quotes"
     GROUP = "the number of a group written out"
+    PATH = "a path in quotes, such as '$.items[0].price'"
 
 
 Parameter = Union[Type, Kind]
@@ -162,6 +164,12 @@ _LIST = (
         _S,
         "each match replaced by a text, in which \\1 is the first group",
     ),
+    Function(
+        "json_value",
+        (_S, Kind.PATH),
+        _S,
+        "the number, text or truth value that a path leads to in JSON; NULL if there is none",
+    ),
     Function("year", (_M,), _I, "the year"),
     Function("month", (_M,), _I, "the month, 1 to 12"),
     Function("day", (_M,), _I, "the day of the month, 1 to 31"),
@@ -249,7 +257,7 @@ same in all Javas: CAST of a DOUBLE to STRING, and ``round`` of a DOUBLE before 
 
 BY_ROW = (
     *("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh"),
-    *("degrees", "radians", "cbrt", "hypot", "sha512", "crc32", "hex"),
+    *("degrees", "radians", "cbrt", "hypot", "sha512", "crc32", "hex", "json_value"),
 )
 """Functions that Python computes, on Spark too: no other gives the same bits everywhere."""
 
@@ -356,7 +364,7 @@ def _converts(argument: Expression, to: Type) -> bool:
     return argument.type is to or (is_text and to in TEMPORAL)
 
 
-CONSTANT = (Kind.DIGITS, Kind.UNIT, Kind.PATTERN, Kind.TEXT, Kind.GROUP)
+CONSTANT = (Kind.DIGITS, Kind.UNIT, Kind.PATTERN, Kind.TEXT, Kind.GROUP, Kind.PATH)
 """What must be written out."""
 
 
@@ -374,6 +382,9 @@ def _constant(
         raise StatementError(
             f"{function.name} knows {', '.join(TRUNCATIONS)}; not '{value}'", offset
         )
+    if kind is Kind.PATH and isinstance(value, str):
+        steps_of(value, offset)
+        return Literal(value, Type.STRING)
     if kind in (Kind.PATTERN, Kind.TEXT) and isinstance(value, str):
         return Literal(value, Type.STRING)
     if kind is Kind.GROUP and isinstance(value, int) and not isinstance(value, bool):
