@@ -14,6 +14,7 @@ from millpond.cql.expressions import Call, Column, Expression, Literal
 from millpond.cql.failing import can_fail
 from millpond.cql.functions import BY_ROW
 from millpond.kernels.expressions import WORDS, Fault, Program
+from millpond.kernels.expressions.attempts import attempt as kernel_attempt
 from millpond.kernels.expressions.operand import Value, over_rows, to_array
 from millpond.schema import Type
 from millpond.spark.types import SPARK
@@ -76,7 +77,7 @@ def _answer(call: Call, arguments: list[SparkColumn]) -> SparkColumn:
         make_ready()
         (found,) = Program([inner]).run(columns)
         rows = len(columns[0])
-        values = to_array(found, inner.type, rows)
+        values = to_array(kernel_attempt(found), inner.type, rows)
         return pa.StructArray.from_arrays([values, _words(found, rows)], ["value", "error"])
 
     shape = st.StructType(
