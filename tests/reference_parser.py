@@ -657,10 +657,14 @@ class Parser(MatchParser):
 
     def product(self):
         left = self.unary()
-        while self.peek() in ("*", "/", "%"):
+        while self.peek() in ("*", "/", "%", "div"):
             operator = self.peek()
             self.position += 1
-            left = ("arithmetic", operator, left, self.unary())
+            right = self.unary()
+            is_div = operator == "div"
+            left = (
+                ("call", "div", [left, right]) if is_div else ("arithmetic", operator, left, right)
+            )
         return left
 
     def unary(self):

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import json
 import math
 import operator
 import re
+import zlib
 from datetime import date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation, localcontext
 from fractions import Fraction
@@ -309,6 +311,19 @@ def regexp_extract(text, pattern, group=None):
     return found[min(1, len(found.groups())) if group is None else group] or ""
 
 
+def json_value(text, path):
+    """What a path of keys and places leads to in JSON, as text."""
+    try:
+        value = json.loads(text, parse_float=str, parse_int=str)
+        for key, place in re.findall(r"\.(\w+)|\[(\d+)\]", path):
+            value = value[key] if key else value[int(place)]
+    except (ValueError, LookupError, TypeError):
+        return None
+    return (
+        str(value).lower() if isinstance(value, bool) else value if isinstance(value, str) else None
+    )
+
+
 STRICT = {
     "abs": lambda x: whole(abs(x)),
     "ceil": to_whole(math.ceil),
@@ -320,6 +335,12 @@ STRICT = {
     "ln": lambda x: math.log(x) if x > 0 else None,
     "power": lambda x, y: float(x) ** y,
     "mod": lambda x, y: arithmetic("%", x, y),
+    "div": lambda x, y: None if y == 0 else whole((x - remainder(x, y)) // y),
+    "sin": math.sin,
+    "atan2": math.atan2,
+    "json_value": json_value,
+    "crc32": lambda text: zlib.crc32(text.encode()),
+    "sha512": lambda text: hashlib.sha512(text.encode()).hexdigest(),
     "upper": str.upper,
     "lower": str.lower,
     "length": len,

@@ -35,10 +35,17 @@ TYPE_NAMES = {
 _INSTEAD = {
     "NUMBER": "DECIMAL(10, 2), DOUBLE or BIGINT",
     "DATETIME": "TIMESTAMP",
-    "TIMESTAMPTZ": "TIMESTAMP (in UTC)",
+    "TIMESTAMPTZ": "TIMESTAMP (in UTC; texts with an offset are read as such)",
     "TIME": "TIMESTAMP, or BIGINT",
     "UUID": "STRING",
-    "JSON": "STRING",
+    "JSON": "STRING, and json_value(s, '$.items[0].price') in queries",
+    "JSONB": "STRING, and json_value(s, '$.items[0].price') in queries",
+    "BINARY": "STRING, with the bytes in hexadecimal digits or base64",
+    "BYTEA": "STRING, with the bytes in hexadecimal digits or base64",
+    "BLOB": "STRING, with the bytes in hexadecimal digits or base64",
+    "ARRAY": "STRING with JSON and json_value(s, '$[0]'), or a row for each element",
+    "MAP": "STRING with JSON and json_value(s, '$.key'), or a row for each key",
+    "STRUCT": "a column for each field, or STRING with JSON and json_value(s, '$.field')",
 }
 INT_RANGE = (-(2**31), 2**31 - 1)
 BIGINT_RANGE = (-(2**63), 2**63 - 1)

@@ -50,6 +50,13 @@ def _overflows(call: Call) -> bool:
     return call.type is Type.BIGINT and _magnitude(call) >= _BIGINT
 
 
+def _negates(call: Call) -> bool:
+    """Whether the least number may be divided by -1."""
+    divisor = call.arguments[1]
+    is_known = isinstance(divisor, Literal) and divisor.value != -1
+    return not is_known and _magnitude(call.arguments[0]) >= _BIGINT
+
+
 def _magnitude(expression: Expression) -> int:
     """A bound of the absolute value of an INT or BIGINT."""
     if isinstance(expression, Literal) and isinstance(expression.value, int):
@@ -115,6 +122,7 @@ _RULES: dict[str, Callable[[Call], bool]] = {
     "-": _overflows,
     "*": _overflows,
     "neg": _overflows,
+    "div": _negates,
     "abs": _overflows,
     "ceil": _reads_double,
     "floor": _reads_double,

@@ -19,6 +19,7 @@ from millpond.cql.coercion import (
     with_article,
 )
 from millpond.cql.expressions import Call, Expression, Literal, UserCall
+from millpond.cql.json_paths import steps_of
 from millpond.cql.text.places import StatementError
 from millpond.functions.user_function import UserFunction
 from millpond.schema import Type
@@ -36,6 +37,7 @@ class Kind(Enum):
     PATTERN = "a regular expression in quotes"
     TEXT = "a text in quotes"
     GROUP = "the number of a group written out"
+    PATH = "a path in quotes, such as '$.items[0].price'"
 
 
 Parameter = Union[Type, Kind]
@@ -86,6 +88,21 @@ _LIST = (
     Function("log10", (_D,), _D, "the logarithm to base 10; NULL unless above zero"),
     Function("power", (_D, _D), _D, "the first argument to the power of the second"),
     Function("sign", (_N,), _I, "-1, 0 or 1"),
+    Function("div", (_B, _B), _B, "the quotient without its fraction; NULL for a zero divisor"),
+    Function("sin", (_D,), _D, "the sine of an angle in radians; NULL of an infinite one"),
+    Function("cos", (_D,), _D, "the cosine of an angle in radians; NULL of an infinite one"),
+    Function("tan", (_D,), _D, "the tangent of an angle in radians; NULL of an infinite one"),
+    Function("asin", (_D,), _D, "the angle of a sine; NULL outside -1 to 1"),
+    Function("acos", (_D,), _D, "the angle of a cosine; NULL outside -1 to 1"),
+    Function("atan", (_D,), _D, "the angle of a tangent"),
+    Function("atan2", (_D, _D), _D, "the angle of a point by its y and its x"),
+    Function("sinh", (_D,), _D, "the hyperbolic sine"),
+    Function("cosh", (_D,), _D, "the hyperbolic cosine"),
+    Function("tanh", (_D,), _D, "the hyperbolic tangent"),
+    Function("degrees", (_D,), _D, "an angle in radians as degrees"),
+    Function("radians", (_D,), _D, "an angle in degrees as radians"),
+    Function("cbrt", (_D,), _D, "the cubic root"),
+    Function("hypot", (_D, _D), _D, "the length of a vector"),
     Function("greatest", (_SAME,), None, "the largest argument; NULLs are skipped", 0, True),
     Function("least", (_SAME,), None, "the smallest argument; NULLs are skipped", 0, True),
     Function("coalesce", (_SAME,), None, "the first argument that is not NULL", 0, True),
@@ -121,6 +138,9 @@ _LIST = (
     Function("md5", (_S,), _S, "the MD5 of its UTF-8, as 32 hexadecimal digits"),
     Function("sha1", (_S,), _S, "the SHA-1 of its UTF-8, as 40 hexadecimal digits"),
     Function("sha256", (_S,), _S, "the SHA-256 of its UTF-8, as 64 hexadecimal digits"),
+    Function("sha512", (_S,), _S, "the SHA-512 of its UTF-8, as 128 hexadecimal digits"),
+    Function("crc32", (_S,), _B, "the CRC-32 of its UTF-8"),
+    Function("hex", (_S,), _S, "the bytes of its UTF-8, in hexadecimal digits"),
     Function("starts_with", (_S, _S), _TRUTH, "whether the first argument begins with the second"),
     Function("ends_with", (_S, _S), _TRUTH, "whether the first argument ends with the second"),
     Function("contains", (_S, _S), _TRUTH, "whether the first argument contains the second"),
@@ -143,6 +163,12 @@ _LIST = (
         (_S, Kind.PATTERN, Kind.TEXT),
         _S,
         "each match replaced by a text, in which \\1 is the first group",
+    ),
+    Function(
+        "json_value",
+        (_S, Kind.PATH),
+        _S,
+        "the number, text or truth value that a path leads to in JSON; NULL if there is none",
     ),
     Function("year", (_M,), _I, "the year"),
     Function("month", (_M,), _I, "the month, 1 to 12"),
@@ -188,6 +214,8 @@ ALIASES = {
 
 REWRITTEN = {
     "mod": "mod(a, b) is a % b",
+    "sha2": "sha2(s, 256) is sha256(s), and with 512 sha512(s)",
+    "pi": "pi() is 3.141592653589793",
     "if": "if(condition, a, b) is CASE WHEN condition THEN a ELSE b END",
     "to_date": "to_date(x) is CAST(x AS DATE)",
     "to_timestamp": "to_timestamp(x) is CAST(x AS TIMESTAMP)",
@@ -226,6 +254,12 @@ SPARK_ONLY: frozenset[str] = frozenset()
 
 Of those it has, it leaves to Spark what depends on how Java writes a double, which is not the
 same in all Javas: CAST of a DOUBLE to STRING, and ``round`` of a DOUBLE before the point."""
+
+BY_ROW = (
+    *("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh"),
+    *("degrees", "radians", "cbrt", "hypot", "sha512", "crc32", "hex", "json_value"),
+)
+"""Functions that Python computes, on Spark too: no other gives the same bits everywhere."""
 
 REGULAR = ("regexp_like", "regexp_extract", "regexp_replace")
 """Functions by regular expressions."""
@@ -330,7 +364,7 @@ def _converts(argument: Expression, to: Type) -> bool:
     return argument.type is to or (is_text and to in TEMPORAL)
 
 
-CONSTANT = (Kind.DIGITS, Kind.UNIT, Kind.PATTERN, Kind.TEXT, Kind.GROUP)
+CONSTANT = (Kind.DIGITS, Kind.UNIT, Kind.PATTERN, Kind.TEXT, Kind.GROUP, Kind.PATH)
 """What must be written out."""
 
 
@@ -348,6 +382,9 @@ def _constant(
         raise StatementError(
             f"{function.name} knows {', '.join(TRUNCATIONS)}; not '{value}'", offset
         )
+    if kind is Kind.PATH and isinstance(value, str):
+        steps_of(value, offset)
+        return Literal(value, Type.STRING)
     if kind in (Kind.PATTERN, Kind.TEXT) and isinstance(value, str):
         return Literal(value, Type.STRING)
     if kind is Kind.GROUP and isinstance(value, int) and not isinstance(value, bool):

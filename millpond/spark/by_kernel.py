@@ -12,7 +12,9 @@ from pyspark.sql.pandas.functions import arrow_udf
 from millpond.cql import decimals
 from millpond.cql.expressions import Call, Column, Expression, Literal
 from millpond.cql.failing import can_fail
+from millpond.cql.functions import BY_ROW
 from millpond.kernels.expressions import WORDS, Fault, Program
+from millpond.kernels.expressions.attempts import attempt as kernel_attempt
 from millpond.kernels.expressions.operand import Value, over_rows, to_array
 from millpond.schema import Type
 from millpond.spark.types import SPARK
@@ -29,6 +31,8 @@ _SPARK_DIGITS = 34
 
 def is_by_kernel(call: Call) -> bool:
     """Whether a call is made so: of DECIMALs all that Spark rounds or refuses in its own way."""
+    if call.function in BY_ROW or call.function == "div":
+        return True
     types = [call.type, *(argument.type for argument in call.arguments)]
     if not any(type_.is_decimal for type_ in types):
         return False
@@ -73,7 +77,7 @@ def _answer(call: Call, arguments: list[SparkColumn]) -> SparkColumn:
         make_ready()
         (found,) = Program([inner]).run(columns)
         rows = len(columns[0])
-        values = to_array(found, inner.type, rows)
+        values = to_array(kernel_attempt(found), inner.type, rows)
         return pa.StructArray.from_arrays([values, _words(found, rows)], ["value", "error"])
 
     shape = st.StructType(

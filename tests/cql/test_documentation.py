@@ -83,6 +83,7 @@ def test_every_function_can_be_called(function: Function) -> None:
         functions.Kind.PATTERN: "'(a)b'",
         functions.Kind.TEXT: "'x'",
         functions.Kind.GROUP: "1",
+        functions.Kind.PATH: "'$.a[0]'",
     }
     arguments = ", ".join(samples[p] for p in function.parameters)
     nulls = ", ".join(samples[p] if p in CONSTANT else "NULL" for p in function.parameters)

@@ -1,5 +1,6 @@
 """Rules for function calls, scalar and aggregate."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -26,7 +27,7 @@ from millpond.cql.check.row_values import combined
 from millpond.cql.check.scope import TSTAMP
 from millpond.cql.check.walk import Analyser
 from millpond.cql.coercion import cast, explicit_cast, typed
-from millpond.cql.expressions import AggregateCall, Call, Column, Expression
+from millpond.cql.expressions import AggregateCall, Call, Column, Expression, Literal
 from millpond.cql.text.elsewhere import NUMBERED
 from millpond.cql.text.from_clause import TO_STREAM
 from millpond.cql.text.places import StatementError, offset_of
@@ -147,6 +148,19 @@ def _exactly(node: exp.Anonymous, count: int) -> list[exp.Expr]:
     return arguments
 
 
+def _pi(analyser: Analyser, node: exp.Anonymous) -> Expression:
+    _exactly(node, 0)
+    return Literal(math.pi, Type.DOUBLE)
+
+
+def _sha2(analyser: Analyser, node: exp.Anonymous) -> Expression:
+    text, bits = _exactly(node, 2)
+    name = {"0": "sha256", "256": "sha256", "512": "sha512"}.get(bits.name)
+    if name is None:
+        raise StatementError("sha2 has 256 or 512 bits: sha2(s, 256)", bits)
+    return functions.call(name, [analyser.expression(text)], [offset_of(text)])
+
+
 def _mod(analyser: Analyser, node: exp.Anonymous) -> Expression:
     left, right = _exactly(node, 2)
     return arithmetic(analyser, exp.Mod(this=left.copy(), expression=right.copy()))
@@ -205,6 +219,8 @@ def _grouping(analyser: Analyser, node: exp.Anonymous) -> Expression:
 _REWRITES: dict[str, Callable[[Analyser, exp.Anonymous], Expression]] = {
     GROUPING: _grouping,
     "mod": _mod,
+    "sha2": _sha2,
+    "pi": _pi,
     "if": _if,
     "to_date": _to_moment,
     "to_timestamp": _to_moment,

@@ -343,6 +343,27 @@ class CqlParser(MatchRecognizeParser):
         self._expect(TokenType.R_PAREN, ")")
         return exp.Tuple(expressions=keys)
 
+    def _parse_factor(self, parse_mod: bool = True) -> exp.Expr | None:
+        """Also DIV, which is no reserved word: a name may follow that is called so."""
+        this = super()._parse_factor(parse_mod=parse_mod)
+        while this is not None and self._is_div():
+            token = self._curr
+            self._advance()
+            call = exp.Anonymous(this="div", expressions=[this, self._divisor()])
+            this = self.expression(call, token)
+            while self._curr and (kind := _FACTORS.get(self._curr.token_type)):
+                self._advance()
+                this = self.expression(kind(this=this, expression=self._divisor()))
+        return this
+
+    def _divisor(self) -> exp.Expr:
+        return self._parse_unary() or self.raise_error("something is missing")
+
+    def _is_div(self) -> bool:
+        ends = (TokenType.COMMA, TokenType.R_PAREN, TokenType.FROM)
+        is_word = self._curr is not None and self._curr.text.upper() == "DIV"
+        return is_word and self._next is not None and self._next.token_type not in ends
+
     def _parse_unary(self) -> exp.Expr | None:
         token = self._curr
         this = self._operand(token) or super()._parse_unary()
@@ -522,6 +543,8 @@ class CqlParser(MatchRecognizeParser):
         if not self._match(TokenType.R_PAREN, advance=False):
             self.raise_error("expected )")
 
+
+_FACTORS = {TokenType.STAR: exp.Mul, TokenType.SLASH: exp.Div, TokenType.MOD: exp.Mod}
 
 DECIMAL_LITERAL = "DECIMAL''"
 """Stands for the type of DECIMAL '12.50', which has the digits that are written."""

@@ -3,8 +3,9 @@
 import numpy as np
 
 from millpond.kernels.columns import marked
-from millpond.kernels.expressions.operand import Array
-from millpond.kernels.expressions.strict import nothing_fails
+from millpond.kernels.expressions.faults import Fault, fault_where, first_of
+from millpond.kernels.expressions.operand import Array, Operand, both
+from millpond.kernels.expressions.strict import met, nothing_fails, valid
 from millpond.kernels.groups import Bools, Floats
 
 _LEAST = np.int64(-(2**63))
@@ -62,6 +63,19 @@ def remainder(a: Array, b: Array) -> tuple[Array, Bools]:
         trivial = (b == 0) | (b == -1)
         return np.fmod(a, np.where(trivial, np.int64(1), b)), b != 0
     return np.fmod(a, b), b != 0
+
+
+def whole_quotient(a: Operand, b: Operand) -> Operand:
+    """The quotient of whole numbers, towards zero; the least one has no negative."""
+    trivial = (b.data == 0) | (b.data == -1)
+    by = np.where(trivial, np.int64(1), b.data)
+    size = (a.data - np.fmod(a.data, by)) // by
+    quotient = np.where(b.data == -1, -a.data, size)
+    mask = both(valid(a, b), b.data != 0)
+    fails = (a.data == _LEAST) & (b.data == -1)
+    fails = fails if mask is None else fails & mask
+    faults = first_of(met(a, b), fault_where(fails, Fault.ARITHMETIC_OVERFLOW))
+    return Operand(quotient, mask, faults)
 
 
 def ceiling(a: Array) -> Checked:

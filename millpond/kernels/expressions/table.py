@@ -15,6 +15,7 @@ from millpond.kernels.expressions import (
     dates,
     decimals,
     exponentials,
+    json_values,
     logic,
     padding,
     patterns,
@@ -22,6 +23,7 @@ from millpond.kernels.expressions import (
     regular,
     rounding,
     text,
+    trigonometry,
     user_functions,
 )
 from millpond.kernels.expressions.faults import Fault
@@ -87,6 +89,11 @@ FUNCTIONS: dict[str, Function] = {
     "ends_with": text.ends_with,
     "contains": text.contains,
     "split_part": text.split_part,
+    "sha512": text.sha512,
+    "crc32": text.crc32,
+    "hex": text.hexadecimal,
+    "div": arithmetic.whole_quotient,
+    **trigonometry.FUNCTIONS,
     **dates.FUNCTIONS,
 }
 
@@ -97,6 +104,7 @@ OF_CALL: dict[str, Callable[[Call], Function | None]] = {
     "bound": bounds.bound,
     "cast": casts.cast,
     "date_trunc": dates.truncate,
+    "json_value": json_values.json_value,
     "like": patterns.like,
     "regexp_like": regular.regular,
     "regexp_extract": regular.regular,

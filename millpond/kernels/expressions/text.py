@@ -4,6 +4,7 @@ Where the other arguments are constant, Arrow does the work; otherwise Python do
 """
 
 import hashlib
+import zlib
 from collections.abc import Callable
 
 import numpy as np
@@ -91,6 +92,23 @@ def sha1(text: Text) -> Text:
 def sha256(text: Text) -> Text:
     """The SHA-256 of its UTF-8, in hexadecimal digits."""
     return _digested(text, "sha256")
+
+
+def sha512(text: Text) -> Text:
+    """The SHA-512 of its UTF-8, in hexadecimal digits."""
+    return _digested(text, "sha512")
+
+
+def crc32(text: Text) -> Operand:
+    """The CRC-32 of its UTF-8."""
+    found = pa.array(by_row(lambda one: zlib.crc32(one.encode()), text), pa.int64())
+    answer = of_array(found, Type.BIGINT)
+    return Operand(answer.data, answer.valid, text.faults)
+
+
+def hexadecimal(text: Text) -> Text:
+    """The bytes of its UTF-8, in hexadecimal digits."""
+    return text_of(by_row(lambda one: one.encode().hex().upper(), text), text)
 
 
 def _digested(text: Text, name: str) -> Text:

@@ -171,6 +171,8 @@ def _arguments(parameter: Type | Kind, shared: Type, position: int) -> list[Expr
         return [Literal(unit, Type.STRING) for unit in TRUNCATIONS]
     if parameter is Kind.GROUP:
         return [Literal(group, Type.INT) for group in (1, 0)]
+    if parameter is Kind.PATH:
+        return [Literal(path, Type.STRING) for path in ("$", "$.a", "$[0]")]
     if parameter in (Kind.PATTERN, Kind.TEXT):
         texts = PATTERNS if parameter is Kind.PATTERN else ("", r"<\1>", "x")
         return [Literal(text, Type.STRING) for text in texts]

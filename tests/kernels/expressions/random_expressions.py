@@ -61,6 +61,8 @@ class Drawing:
             return Literal(self.random.randint(-3, 5), Type.INT)
         if kind is Kind.UNIT:
             return Literal(self.random.choice(TRUNCATIONS), Type.STRING)
+        if kind is Kind.PATH:
+            return Literal(self.random.choice(("$", "$.a")), Type.STRING)
         if kind is Kind.GROUP:
             return Literal(self.random.randint(0, 1), Type.INT)
         if kind in (Kind.PATTERN, Kind.TEXT):
