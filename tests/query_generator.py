@@ -612,6 +612,7 @@ class QueryGenerator(PatternGenerator):
             columns=left.columns + columns,
             rows=max(1, left.rows * source.rows // 3),
             comma=False,
+            ends=(),
             is_one_stream=False,
         )
 

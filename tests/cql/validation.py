@@ -118,6 +118,8 @@ def validate_call(call: Call) -> None:
     if name in COMPARISONS:
         assert len(set(types)) == 1, str(call)
         assert call.type is Type.BOOLEAN
+    elif name in ("+", "-", "*", "/", "%", "neg") and call.type.is_decimal:
+        assert all(each.is_decimal for each in types), str(call)
     elif name in ("+", "-", "*", "/", "%", "neg"):
         assert set(types) == {call.type}, str(call)
         assert call.type in (Type.BIGINT, Type.DOUBLE)
