@@ -583,7 +583,9 @@ class QueryGenerator(PatternGenerator):
         rows = max(1, left.rows * right.rows // 3)
         names_stream = left.names_stream or right.names_stream
         times = left.times if columns == left.columns else left.times + right.times
-        return Source(text, columns, names_stream, rows, kind == ",", left.ends, times=times)
+        is_mixed = len({c.type for c in columns if c.name == "window_end"}) > 1
+        ends = () if is_mixed else left.ends
+        return Source(text, columns, names_stream, rows, kind == ",", ends, times=times)
 
     def lateral(self, left):
         """A join with a subquery that is one for each row of the left side."""
@@ -612,6 +614,7 @@ class QueryGenerator(PatternGenerator):
             columns=left.columns + columns,
             rows=max(1, left.rows * source.rows // 3),
             comma=False,
+            ends=(),
             is_one_stream=False,
         )
 

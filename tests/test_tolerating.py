@@ -489,6 +489,8 @@ REFUSED = {
     "SELECT count(kind) AS n FROM S [RANGE 5], Kinds WHERE k = i": "column of the stream",
     "SELECT count(*) AS n FROM O, S [ROWS 5] WHERE k = o": "can meet several rows",
     "SELECT count(*) AS n FROM S WHERE EXISTS (SELECT * FROM S T WHERE T.k > 1)": "subquery",
+    "SELECT count(*) AS n FROM S [RANGE 5], LATERAL (SELECT max(i) AS i FROM Kinds "
+    "WHERE i = S.k) L": "a LATERAL subquery",
     "SELECT count(*) AS n, sum(x) AS n_low FROM S": '"n_low" would be there twice',
 }
 

@@ -22,7 +22,7 @@ from millpond.kernels.timeline import order_of
 LEAST, MOST = -(2**63), 2**63 - 1
 """Places before and after all others; a member may be there too."""
 
-FEW = 64
+FEW = 16
 """So many members in question are looked at rather than searched further."""
 
 

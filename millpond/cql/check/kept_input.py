@@ -14,6 +14,7 @@ from millpond.cql.algebra import (
     Filter,
     HopWindow,
     Join,
+    LateralJoin,
     RangeWindow,
     RowsWindow,
     Sample,
@@ -146,6 +147,8 @@ def _taken_apart(node: Node, first: int) -> tuple[tuple[Side, ...], tuple[Expres
         case Filter():
             sides, below = _taken_apart(node.input, first)
             return sides, (*below, *(shifted(each, first) for each in conjuncts(node.predicate)))
+        case LateralJoin():
+            raise NoBoundError("a LATERAL subquery has no bound; leave TOLERATE out")
         case Join(kind="inner"):
             left, of_left = _taken_apart(node.left, first)
             right, of_right = _taken_apart(node.right, first + len(node.left.schema))
