@@ -23,7 +23,7 @@ from millpond.connectors.csv_records import Record, end_of_records, records
 from millpond.connectors.encoding import is_utf8, not_utf8
 from millpond.connectors.files import LONG_BYTES, Block, Blocks
 from millpond.connectors.followed_files import FollowedFiles, is_followed
-from millpond.connectors.python_values import readable_times
+from millpond.connectors.python_values import readable
 from millpond.connectors.secrets import Secret, revealed
 from millpond.connectors.sinks import Results, TextSink, flat
 from millpond.connectors.sources import Declaration, files_of
@@ -221,7 +221,7 @@ class CsvSink(TextSink):
         """Adds results."""
         options = pyarrow.csv.WriteOptions(include_header=False, delimiter=self._delimiter)
         buffer = pa.BufferOutputStream()
-        pyarrow.csv.write_csv(readable_times(flat(table, self.results)), buffer, options)
+        pyarrow.csv.write_csv(readable(flat(table, self.results)), buffer, options)
         self.append_text(buffer.getvalue().to_pybytes())
 
 

@@ -105,6 +105,9 @@ class Source(Protocol):
     have ``close()``: it is to end. One that somebody keeps its data for may have
     ``committed(position)``: what comes before is in a commit that lasts and need not be kept; and
     ``forget()``: the input is dropped; what takes a while is done by a thread that it returns.
+    One that is live and knows its own time may have ``nothing_until()``: a time in ticks at or
+    before which nothing will come that it has not yielded, or None. It is asked, from other
+    threads, when others wait for it: on-demand timestamps.
     """
 
     ends: bool
@@ -123,6 +126,13 @@ def close_source(source: Source) -> None:
     close = getattr(source, "close", None)
     if close is not None:
         close()
+
+
+def nothing_until(source: Source) -> int | None:
+    """A time in ticks at or before which a source will yield nothing more, if it knows one."""
+    known = getattr(source, "nothing_until", None)
+    found: int | None = None if known is None else known()
+    return found
 
 
 def say_committed(source: Source, position: Any) -> None:
