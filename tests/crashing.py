@@ -26,6 +26,9 @@ def die(engine: Engine) -> None:
     lock, engine.store._lock = engine.store._lock, None
     if lock is not None:
         os.close(lock)
+    lease, engine.store.lease = engine.store.lease, None
+    if lease is not None:
+        lease.let_go()
 
 
 class Mortal:

@@ -120,9 +120,12 @@ class NamedSink:
         self._has_failed = False
         self.forces: Callable[[], bool] = lambda: False
         """Whether what a mark says has to outlive a loss of power."""
+        self.refuse_lost: Callable[[], None] = lambda: None
+        """Refuses to write what another engine writes, which has taken the store."""
 
     def write(self, table: pa.Table, number: int = 0) -> None:
         """Adds the results of a number."""
+        self.refuse_lost()
         numbered = getattr(self._sink, "write_numbered", None)
         with self._naming():
             if numbered is None:

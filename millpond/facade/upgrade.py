@@ -14,6 +14,7 @@ from millpond.facade.repair import SetAside
 from millpond.facade.stand_ins import settings_of, with_stand_ins
 from millpond.storage.faults import naming
 from millpond.storage.formats import FORMAT
+from millpond.storage.lease import GUARD
 from millpond.storage.log import in_present_format
 from millpond.storage.mark import LOG, NAME, way_out
 from millpond.storage.soundness import Findings, check, held
@@ -73,6 +74,7 @@ def _try(found: Findings, copy: Path) -> None:
     """Opens the copy, with the log in the present format, and leaves it as it is."""
     try:
         _Trying(settings_of(found.records), store=copy)
+        (copy / GUARD).unlink(missing_ok=True)
     except MillpondError as error:
         raise StateError(
             f"store {found.directory}: its log cannot be converted from format {found.version}: "

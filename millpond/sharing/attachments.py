@@ -38,4 +38,5 @@ def open_sink_of(ground: Ground, entry: QueryEntry, resume: Any = None) -> Named
             "so a store that lasts is no use to it; leave INTO or the store away"
         )
     sink.forces = lambda: ground.journal.forces
+    sink.refuse_lost = ground.store.refuse_lost
     return sink

@@ -57,6 +57,7 @@ class Journal:
         identity = store.mark.identity
         if not store.mark.has_log:
             self._log = CommitLog(path, begins=True, identity=identity)
+            self._log.lease = store.lease
             self._end = LogEnd(store.path(END))
             self._has_grown()
             store.prepare()
@@ -75,7 +76,10 @@ class Journal:
         if path.stat().st_size == 0:
             raise DamageError(f"{path}: the log is empty (0 bytes); {way_out(path.parent)}")
         log = CommitLog(path, identity=identity)
+        log.lease = self._store.lease
         try:
+            if log.lease is not None and log.lease.took_over:
+                log.take_over(log.lease)
             self._records = list(log.read(end))
         except BaseException:
             log.close()

@@ -22,6 +22,7 @@ from millpond.connectors.forcing import force, force_open
 from millpond.errors import DamageError, StateError, UnforcedError
 from millpond.storage.faults import forcing, naming
 from millpond.storage.formats import FORMAT, OLDEST, Record, converted
+from millpond.storage.lease import Lease
 from millpond.storage.mark import way_out
 
 GROUP = 1_000
@@ -74,6 +75,8 @@ class CommitLog:
         """Where half a record begins that could not be cut off yet."""
         self.forces = False
         """Whether what is appended is forced onto the disk before it counts."""
+        self.lease: Lease | None = None
+        """What is appended counts while it is held, of a store that others could take."""
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | (os.O_TRUNC if begins else 0)
         with naming(path):
             self._file = os.open(path, flags, 0o644)
@@ -112,6 +115,7 @@ class CommitLog:
     def append(self, records: list[Record]) -> None:
         """Adds records, all of them or none."""
         whole = _framed(records, self._number)
+        self._check_lease()
         with naming(self.path):
             self._cut_torn()
             self._refuse_gone()
@@ -127,7 +131,32 @@ class CommitLog:
                 with contextlib.suppress(OSError):
                     self._cut_torn()
                 raise
+        self._check_lease()
         self._number += 1
+
+    def _check_lease(self) -> None:
+        if self.lease is not None:
+            self.lease.check()
+
+    def _put_in_place(self, beside: Path) -> None:
+        """Has a file be the log from now on; nobody takes the store meanwhile."""
+        with (
+            contextlib.nullcontext() if self.lease is None else self.lease.guarded(),
+            naming(self.path),
+        ):
+            beside.replace(self.path)
+
+    def take_over(self, lease: Lease) -> None:
+        """Has the log be another file, before it is read: what an engine appends to it that had
+        the store before, and has been paused, is nowhere."""
+        self.lease, beside = lease, self.path.with_suffix(".new")
+        with naming(beside):
+            beside.write_bytes(self.path.read_bytes())
+        self._put_in_place(beside)
+        with naming(self.path):
+            file = os.open(self.path, os.O_RDWR | os.O_APPEND)
+        os.close(self._file)
+        self._file = file
 
     def _refuse_gone(self) -> None:
         """What is written to a file that somebody has removed would be nowhere."""
@@ -157,8 +186,7 @@ class CommitLog:
                 new.append(records[first : first + GROUP])
             if self.forces:
                 new.force()
-            with naming(self.path):
-                beside.replace(self.path)
+            self._put_in_place(beside)
         except BaseException:
             new.close()
             with contextlib.suppress(OSError):

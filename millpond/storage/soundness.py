@@ -14,6 +14,7 @@ from typing import Any
 
 from millpond.errors import DamageError, StateError
 from millpond.storage.formats import FORMAT, Record
+from millpond.storage.lease import locked
 from millpond.storage.log import (
     NO_BEGINNING,
     Framing,
@@ -23,7 +24,7 @@ from millpond.storage.log import (
     records_in,
 )
 from millpond.storage.mark import LOG, NAME, Mark
-from millpond.storage.store import END, FOLDERS, is_own, locked
+from millpond.storage.store import END, FOLDERS, is_own
 from millpond.storage.sums import Sum, difference
 
 

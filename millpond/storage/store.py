@@ -8,7 +8,6 @@ have the same layout, so a step does not know which one it writes to.
 import atexit
 import contextlib
 import errno
-import fcntl
 import itertools
 import os
 import re
@@ -29,6 +28,7 @@ from millpond.connectors.forcing import force_files
 from millpond.errors import DamageError, StateError, StoreError
 from millpond.storage.faults import FULL, forcing, naming, store_fault, writing
 from millpond.storage.files import ARROW, PARQUET, read_rows, write_rows
+from millpond.storage.lease import Lease, locked, refuse_driven
 from millpond.storage.mark import Mark, way_out
 from millpond.storage.sums import Sum, difference, length_difference, sum_of
 
@@ -98,15 +98,14 @@ class Store:
         """Whether what is acknowledged is forced onto the disk, to outlive a loss of power."""
         self.is_durable = str(location) != MEMORY
         self._disk_lock: int | None = None
+        self.lease: Lease | None = None
+        """The right to write, of a store that stays."""
         if self.is_durable:
             self.directory = _made(Path(location))
             self._lock = locked(self.directory)
-            if self._lock is None:
-                raise StateError(
-                    f"store {location}: another engine has it open; stop that one, or give this "
-                    "one a directory of its own"
-                )
             self.mark = self._marked()
+            lock, self._lock = self._lock, None
+            self.lease = Lease.taken(self.directory, lock)
         else:
             parent = parent or _memory_directory() or Path(tempfile.gettempdir())
             _remove_abandoned(parent)
@@ -142,8 +141,14 @@ class Store:
         if not self.is_durable:
             self.prepare()
 
+    def refuse_lost(self) -> None:
+        """Refuses to go on with a store that another engine has taken."""
+        if self.lease is not None:
+            self.lease.check()
+
     def _marked(self) -> Mark:
         try:
+            refuse_driven(self.directory, self._lock)
             with naming(self.directory):
                 return Mark.found_or_made(self.directory, self.forces)
         except BaseException:
@@ -456,6 +461,10 @@ class Store:
     def close(self) -> None:
         """Removes what is in memory, and lets go of the directory; may be called again."""
         if self._lock is None and not self.directory.exists():
+            self._unlock()
+            return
+        if self.lease is not None and not self.lease.is_held:
+            self._unlock()  # what lies there is another engine's
             return
         if self.is_durable:
             self._empty_slots()
@@ -473,6 +482,9 @@ class Store:
             if lock is not None:
                 os.close(lock)
         self._lock = self._disk_lock = None
+        if self.lease is not None:
+            self.lease.close()
+            self.lease = None
 
 
 def is_own(identity: str, name: str) -> bool:
@@ -522,21 +534,6 @@ def _made(directory: Path) -> Path:
             raise store_fault(directory, error) from None
         raise StateError(f"store {directory}: {error.strerror}; name a directory") from None
     return directory
-
-
-def locked(directory: Path) -> int | None:
-    """The descriptor of a directory that is now ours until we close it or die; None if it is not.
-
-    The system gives such a lock up with the process that held it, however that ended.
-    """
-    with naming(directory):
-        descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(descriptor)
-        return None
-    return descriptor
 
 
 def _remove_abandoned(parent: Path) -> None:
