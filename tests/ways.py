@@ -8,7 +8,7 @@ import random
 import shutil
 import tempfile
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from millpond import Engine
 from millpond.execution.executor import Executors
@@ -17,10 +17,12 @@ from millpond.planning.placement import edges
 from millpond.scheduling.snapshot import PartitionSnapshot
 from millpond.scheduling.strategy_text import THREADED
 from tests.crashing import Mortal
+from tests.drawn_examples import TIMES
 
 PROCESSORS = (1, 2, 3, 4)
 DRIVER_ROWS = (50_000, 0, 3, 10**9)
 STORES = ("memory", "directory", "dying")
+SELDOM = 0.1
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,12 @@ class Way:
     """Before which part of the steps partitions, and what is in them, are other ones."""
     shortens: float = 0.0
     """After which part of the calls a store's log begins anew."""
+    validates: float = 1.0
+    """After which part of the commits the engine looks whether its parts agree, beside the end."""
+
+    def seldom_validated(self):
+        """The same in `make test`, where to look after every commit takes longer than all else."""
+        return self if TIMES else replace(self, validates=SELDOM)
 
     @staticmethod
     def drawn(seed):
@@ -99,6 +107,7 @@ class Way:
                 moving_queues(rng, self.moves),
                 switching_places(rng, self.switches),
                 dividing(rng, self.divides),
+                validating(self.seed, self.validates),
             ):
                 death = 0.25 if self.store == "dying" else 0.0
                 chances = (lambda: rng.random() < death), (lambda: rng.random() < self.shortens)
@@ -108,6 +117,7 @@ class Way:
                         if self.divides:
                             open_engine.execute("CREATE PARTITION IF NOT EXISTS drawn")
                         yield open_engine
+                        open_engine.validate()
                 finally:
                     if directory is not None:
                         shutil.rmtree(directory, ignore_errors=True)
@@ -136,6 +146,22 @@ def repeated(rng, share):
         yield
     finally:
         Executors.execute = execute
+
+
+@contextlib.contextmanager
+def validating(seed, share):
+    """Has engines that validate themselves do so after some commits only."""
+    validate, rng = Engine.validate_if_set, random.Random(seed)
+
+    def perhaps(self):
+        if rng.random() < share:
+            validate(self)
+
+    Engine.validate_if_set = perhaps
+    try:
+        yield
+    finally:
+        Engine.validate_if_set = validate
 
 
 def moving_queues(rng, share):

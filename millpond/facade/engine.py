@@ -7,9 +7,10 @@ changes the engine holds its lock, and nobody holds it while a step is executed.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,7 @@ from millpond.entities import Entities
 from millpond.entities.controlled import Controlled
 from millpond.entities.whole import entities
 from millpond.errors import CqlWarning, InvariantError, Position, StateError, StoreError
+from millpond.facade.feeding import feed
 from millpond.facade.function_registry import FunctionGiven, register, register_all
 from millpond.facade.operation import Operation
 from millpond.facade.result_stream import ResultStream
@@ -128,7 +130,11 @@ class Engine:
         self._open_store(settings.store)
         self._follow(settings)
         self.operation = Operation(
-            self.lock, self._turn, self.arrivals, lambda: self.deliveries.is_all_written
+            self.lock,
+            self._turn,
+            self._would_idle,
+            self.arrivals,
+            lambda: self.deliveries.is_all_written,
         )
         self._loop: SchedulingLoop | DirectFlow | None = None
         self.queries.partitioning.strategy()
@@ -410,6 +416,11 @@ class Engine:
         self._carry_through()
         return late
 
+    async def feed(self, name: str, rows: AsyncIterable[Any] | asyncio.Queue[Any]) -> int:
+        """Pushes what an asynchronous iterable or a queue has, as it comes, until its end (of a
+        queue None); says how many tuples came too late."""
+        return await feed(self, name, rows)
+
     def push_changes(self, name: str, changes: Iterable[tuple[Any, str, Any]]) -> None:
         """Adds ``(ts, '+' or '-', row)`` to a relation; ts None means the beginning."""
         self._room.wait_for(as_text(name, "a name"))
@@ -607,20 +618,18 @@ class Engine:
             has_news = self.arrivals.deliver(intake, is_idle)
             if self.ground.is_closed:
                 return False
-        self._room.make()
-        with self.lock:
-            if self.ground.is_closed:
-                return False
-            has_queries = bool(self.queries.outputs)
-            if has_queries and intake.promises and (has_news or is_idle):
-                promise_on_demand(self.inputs, self.settings)
-                self.arrivals.has_news = False
-            self._watch.look()
-            self.journal.flush()
-            has_bad_rows = self.deliveries.has_more
-        if has_bad_rows:  # of results it is after each commit that they are handed on
+            wants_room = self._room.is_wanted()
+            if not wants_room:
+                self._prepare_turn(intake, has_news or is_idle)
+        if wants_room:
+            self._room.make()
+            with self.lock:
+                if self.ground.is_closed:
+                    return False
+                self._prepare_turn(intake, has_news or is_idle)
+        if self.deliveries.has_more:  # bad rows; results are handed on after each commit
             self.deliveries.hand_on(self.queries.fail)
-        if not has_queries:
+        if not self.queries.outputs:
             return has_news
         loop = self._loop = self._loop or self._new_loop()
         with uninterrupted:
@@ -642,7 +651,31 @@ class Engine:
         if self.settings.mode == DIRECT:
             self.operation.carry_through()
 
+    def _prepare_turn(self, intake: Intake, promises: bool) -> None:
+        if promises:
+            self._promise(intake)
+        self._watch.look()
+        self.journal.flush()
+
+    def _promise(self, intake: Intake) -> bool:
+        """Has quiet inputs and the clock promise what is asked of them; whether any did."""
+        if not self.queries.outputs or not intake.promises:
+            return False
+        self.arrivals.has_news = False
+        promise_on_demand(self.inputs, self.settings)
+        has_moved, self.arrivals.has_news = self.arrivals.has_news, False
+        return has_moved
+
+    def _would_idle(self, intake: Intake) -> bool:
+        """Whether a turn that knows that nothing is left to do would find nothing either."""
+        with self.lock:
+            if self.ground.is_closed or self.arrivals.has_news or not self.arrivals.is_over(intake):
+                return False
+            return not self._promise(intake)
+
     def _raise_failures(self) -> None:
+        if self.queries.failures.are_told:
+            return
         with self.lock:
             self.queries.failures.raise_untold()
 
@@ -794,6 +827,8 @@ class Engine:
 
     def validate_if_set(self) -> None:
         """Does so if the setting ``validate`` says it."""
+        if self.settings.validate != "on":
+            return
         with self.lock:
             if self.settings.validate == "on" and not self.ground.is_closed:
                 self.validate()

@@ -238,8 +238,10 @@ def _column(cursor: Cursor) -> ColumnDefinition:
     name = cursor.name("the name of a column")
     type_name = cursor.name("a type")
     if cursor.accept("("):
-        cursor.several(lambda: cursor.number("a length"))
+        numbers: list[str] = []
+        cursor.several(lambda: numbers.append(cursor.number("a length")))
         cursor.expect(")")
+        type_name = replace(type_name, text=f"{type_name.text}({', '.join(numbers)})")
     elif type_name.text.upper() == "DOUBLE":
         cursor.accept("PRECISION")
     is_key = cursor.accept("PRIMARY", "KEY")
