@@ -79,7 +79,7 @@ class Way:
             rng.choice(("auto", "on", "off")),
             rng.choice(("auto", "auto", "0")),
             shortens=rng.choice((0.0, 0.3)),
-            mode=rng.choice(("free", "free", "gts", "ots", "hmts", "di")),
+            mode=rng.choice(("free", "free", "gts", "ots", "hmts", "di", "direct")),
             slice=rng.choice(("0", "0", "1 us")),
             divides=rng.choice((0.0, 0.0, 0.2)),
         )
