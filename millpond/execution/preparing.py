@@ -1,6 +1,6 @@
 """Prepares steps: how far one goes, and whether a unit may begin one."""
 
-from millpond.execution.batches import batch_rows
+from millpond.execution.batches import batch_rows, sliced_rows
 from millpond.execution.cutting import Cutting
 from millpond.execution.operators.running import RunningOperator
 from millpond.execution.picture import Picture
@@ -59,7 +59,8 @@ class Preparing:
         most = min(self._operators.around.limits.step_rows, self._fitting(unit))
         waiting = unit.waiting(unit.horizon)
         known = unit.experience(min(waiting, most)).beside(self._picture.turns.seconds)
-        return batch_rows(decision, known, waiting, most)
+        slice_seconds = self._operators.around.limits.slice_seconds
+        return batch_rows(decision, known, waiting, sliced_rows(slice_seconds, known, most))
 
     def _fitting(self, unit: Unit) -> int:
         """How many rows a step may read for them, and what it makes of them, to take no more than

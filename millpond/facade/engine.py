@@ -7,9 +7,10 @@ changes the engine holds its lock, and nobody holds it while a step is executed.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,7 @@ from millpond.entities import Entities
 from millpond.entities.controlled import Controlled
 from millpond.entities.whole import entities
 from millpond.errors import CqlWarning, InvariantError, Position, StateError, StoreError
+from millpond.facade.feeding import feed
 from millpond.facade.function_registry import FunctionGiven, register, register_all
 from millpond.facade.operation import Operation
 from millpond.facade.result_stream import ResultStream
@@ -56,7 +58,7 @@ from millpond.interruption import WholeLock, uninterrupted
 from millpond.planning.graph import Graph
 from millpond.scheduling.runtime import SchedulingLoop
 from millpond.scheduling.strategy import Strategy
-from millpond.scheduling.strategy_text import engine_strategy
+from millpond.scheduling.threads.unthreaded import Unthreaded
 from millpond.schema import Type
 from millpond.settings import DISK, OFF, Settings
 from millpond.sharing.ground import Ground
@@ -133,7 +135,7 @@ class Engine:
             lambda: self.deliveries.is_all_written,
         )
         self._loop: SchedulingLoop | None = None
-        self._strategy()
+        self.queries.partitioning.strategy()
         self._recover()
 
     def _make_parts(self, keeps_results: bool) -> None:
@@ -146,6 +148,7 @@ class Engine:
         self.queries.listener = self._commits
         self.statements = self.queries.statements = Statements(self.queries, self, self.show)
         self._room = Room(self.queries, lambda: self.operation)
+        self.queries.partitioning.present = lambda: self.present_strategy
         self._watch = Watch(self.queries)
 
     def _open_store(self, location: str) -> None:
@@ -340,6 +343,14 @@ class Engine:
             self._loop.strategy = strategy
             self.runtime.placement = self.runtime.placement.undecided()
 
+    def use_partitions(self) -> None:
+        """Has the partitions be as they are declared."""
+        self.queries.partitioning.tell()
+        if self._loop is not None:
+            strategy = self.queries.partitioning.strategy()
+            if isinstance(strategy, Unthreaded) != isinstance(self._loop.strategy, Unthreaded):
+                self.use_strategy(strategy)
+
     def _keep_to_budget(self) -> None:
         limit = self.ground.budget.limit_bytes = self.settings.budget_bytes
         self.store.cached_bytes = cached_bytes(limit)
@@ -396,6 +407,11 @@ class Engine:
                     self.inputs.remember(name, key, coming)
             self._watch.look()  # a step may be under way, which takes long
             return self.inputs.late_count(name) - before
+
+    async def feed(self, name: str, rows: AsyncIterable[Any] | asyncio.Queue[Any]) -> int:
+        """Pushes what an asynchronous iterable or a queue has, as it comes, until its end (of a
+        queue None); says how many tuples came too late."""
+        return await feed(self, name, rows)
 
     def push_changes(self, name: str, changes: Iterable[tuple[Any, str, Any]]) -> None:
         """Adds ``(ts, '+' or '-', row)`` to a relation; ts None means the beginning."""
@@ -528,10 +544,6 @@ class Engine:
         """The running operators."""
         return self.queries.runtime
 
-    def _strategy(self) -> Strategy:
-        settings = self.settings
-        return engine_strategy(settings.strategy, settings.budget_bytes, settings.mode)
-
     def run_until_idle(self) -> None:
         """Works until every query is as far as its inputs allow."""
         self.ground.check_open()
@@ -610,7 +622,7 @@ class Engine:
         if not self.queries.outputs:
             return has_news
         if self._loop is None:
-            self._loop = SchedulingLoop(self.runtime, self._strategy())
+            self._loop = SchedulingLoop(self.runtime, self.queries.partitioning.strategy())
         with uninterrupted:
             try:
                 return uninterrupted.call(self._loop.turn) or has_news

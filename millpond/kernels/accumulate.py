@@ -8,11 +8,22 @@ from millpond.kernels.bags import Bag
 from millpond.kernels.columns import (
     Values,
     doubles_of,
+    flat,
     integers_of,
     marked,
     mask_of,
     of_numbers,
     sortable,
+)
+from millpond.kernels.decimals import (
+    LIMBS,
+    Wholes,
+    column_of,
+    joined,
+    limbs,
+    mean_of,
+    normalised,
+    within,
 )
 from millpond.kernels.extremes import (
     NOTHING,
@@ -56,6 +67,8 @@ def state_fields(index: int, spec: AggregateSpec, is_append_only: bool) -> list[
 def _parts(spec: AggregateSpec) -> list[str]:
     if spec.function in ("count", "approx_count_distinct"):
         return ["count"]
+    if pa.types.is_decimal(spec.argument_type):
+        return ["count", *(f"sum{i}" for i in range(LIMBS))]
     sums = [f"sum{i}" for i in range(exact_sum.LIMBS)]
     if spec.function in ("stddev", "variance"):
         return ["count", *sums, *(f"square{i}" for i in range(exact_sum.LIMBS))]
@@ -123,10 +136,13 @@ def _sums(
     some = count > 0
     if spec.function in ("stddev", "variance"):
         return _deviation(name, spec, group, column, changes, of, count, valid)
+    if pa.types.is_decimal(column.type):
+        amounts = column.take(pa.array(changes.row, mask=~valid))
+        return _decimal_sums(name, spec, group, amounts, weight, of, count)
     with np.errstate(divide="ignore", invalid="ignore"):
         if pa.types.is_floating(column.type):
-            limbs = exact_sum.split(doubles_of(column)[changes.row], weight, valid)
-            totals = _limb_totals(name + "sum", limbs, group, of)
+            split = exact_sum.split(doubles_of(column)[changes.row], weight, valid)
+            totals = _limb_totals(name + "sum", split, group, of)
             total: Ints | Floats
             total = exact_sum.as_double(totals)
         elif spec.function == "avg":
@@ -136,6 +152,32 @@ def _sums(
         if spec.function == "avg":
             total = np.where(some, total / np.maximum(count, 1), 0.0)
     return of_numbers(total, some, spec.type)
+
+
+def _decimal_sums(
+    name: str,
+    spec: AggregateSpec,
+    group: Group,
+    amounts: pa.ChunkedArray,
+    weight: Ints,
+    of: Changes | None,
+    count: Ints,
+) -> Values:
+    """Sums and means of DECIMALs, exact before they are rounded once."""
+    parts = limbs(flat(amounts), weight)
+    totals = normalised([group.total(f"{name}sum{i}", part, of) for i, part in enumerate(parts)])
+    for i, total in enumerate(totals):
+        group.kept[f"{name}sum{i}"] = pa.array(total[group.timeline.is_last])
+    units: Wholes = joined(totals)
+    if spec.function == "avg":
+        units = mean_of(units, count, amounts.type, spec.type)
+    outside = ~within(units, spec.type)
+    if np.any(outside):
+        group.overflown.append(np.unique(group.timeline.code[outside]))
+        units = np.where(outside, 0, units)
+    valid = count > 0
+    numbers = np.unique(units, return_inverse=True)[1].astype(np.int64)
+    return Values(numbers, valid, lambda at: column_of(units[at], spec.type, valid[at]))
 
 
 def _limb_totals(name: str, limbs: list[Ints], group: Group, of: Changes | None) -> list[Ints]:

@@ -179,7 +179,7 @@ LAST_KEYS = "last keys: "
 """Behind this a note on an error says in which groups it was."""
 
 
-_OVERFLOW = "sum leaves the range of BIGINT; CAST the argument to DOUBLE"
+_OVERFLOW = "sum leaves the range of BIGINT, or of its DECIMAL; CAST the argument to DOUBLE"
 
 
 def overflow(last_keys: Iterable[int]) -> InputError:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from millpond.kernels.decimals import NARROW_DIGITS, column_of, is_wide, wholes
 from millpond.kernels.groups import Bools, Floats, Ints, ranks
 
 
@@ -76,8 +77,10 @@ def sortable(column: pa.ChunkedArray) -> tuple[Ints, Callable[[Ints], pa.Array]]
     type_ = column.type
     if pa.types.is_floating(type_):
         return sortable_doubles(np.asarray(pc.add(column, 0.0))), doubles_back
-    if pa.types.is_string(type_) or pa.types.is_large_string(type_):
+    if pa.types.is_string(type_) or pa.types.is_large_string(type_) or is_wide(type_):
         return _sortable_strings(column)
+    if pa.types.is_decimal(type_):
+        return wholes(flat(column)).astype(np.int64), lambda units: column_of(units, type_)
     width = pa.int32() if type_.bit_width == 32 else pa.int64()
     if pa.types.is_boolean(type_):
         data = np.asarray(column.cast(pa.int8())).astype(np.int64)
@@ -103,8 +106,12 @@ def sortable_doubles(data: Floats) -> Ints:
 def places_of(column: pa.ChunkedArray) -> Ints:
     """Order-preserving integers, the same in every step; anything where NULL, and behind the last.
 
-    NaN is greater than every number, as in Spark.
+    NaN is greater than every number, as in Spark. Of wide DECIMALs those that are near each other
+    may have the same.
     """
+    if pa.types.is_decimal(column.type):
+        units = wholes(flat(column)) // 10 ** max(column.type.precision - NARROW_DIGITS, 0)
+        return np.append(np.where(mask_of(column)[:-1], units, 0), 0).astype(np.int64)
     if pa.types.is_floating(column.type):
         filled = pc.add(pc.fill_null(column, 0.0), 0.0)
         return with_last(sortable_doubles(np.asarray(filled, dtype=np.float64)), 0)

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from millpond.cql.expressions import Call, Column, Expression
 from millpond.kernels.columns import integers, marked, with_last
+from millpond.kernels.decimals import Wholes, wholes
 from millpond.kernels.expressions import Columns, Condition, Program
 from millpond.kernels.groups import Bools, Floats, Ints
 from millpond.kernels.sampling import draws_of, hash_longs
@@ -500,7 +501,7 @@ class _Ordered(_Finder):
             return _Found(valid, np.zeros_like(places), places, self._queries)
         return _Found(valid, places, len(self._wanted) - places, self._queries)
 
-    def _some(self, numbers: Ints | Floats) -> Bools:
+    def _some(self, numbers: Ints | Floats | Wholes) -> Bools:
         """All values for which a constant can be found, and perhaps some more: NaN is among them
         since it is not below or above anything here."""
         if not len(self._wanted):
@@ -516,7 +517,9 @@ class _Ordered(_Finder):
         return ~none
 
 
-def _numbers(values: pa.Array) -> Ints | Floats:
+def _numbers(values: pa.Array) -> Ints | Floats | Wholes:
+    if pa.types.is_decimal(values.type):
+        return wholes(values)
     if pa.types.is_temporal(values.type):
         values = values.cast(pa.int32() if pa.types.is_date32(values.type) else pa.int64())
     numbers: Ints | Floats = values.to_numpy(zero_copy_only=False)

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from millpond.kernels.columns import Values, doubles_back, marked, mask_of, of_numbers, places_of
+from millpond.kernels.decimals import column_of, is_wide
 from millpond.kernels.extremes import NOTHING, greatest_of_counts
 from millpond.kernels.grouped import AggregateSpec, Group
 from millpond.kernels.groups import Bools, Floats, Ints, distinct, encode, first_rows
@@ -21,12 +22,13 @@ from millpond.kernels.timeline import Changes, Timeline, order_of
 
 
 def is_ranked(spec: AggregateSpec, is_append_only: bool) -> bool:
-    """Whether an aggregate keeps its values in order; strings have no places to keep them at."""
+    """Whether an aggregate keeps its values in order; texts and wide DECIMALs have no places for
+    that."""
     if spec.definition is not None or spec.keeps_rows:
         return spec.keeps_rows
     if spec.function == "percentile":
         return True
-    if spec.argument_type in (pa.string(), pa.large_string()):
+    if spec.argument_type in (pa.string(), pa.large_string()) or is_wide(spec.argument_type):
         return False
     return is_of_different(spec) or (spec.function in ("min", "max") and not is_append_only)
 
@@ -163,6 +165,8 @@ def values_at(place: Ints, type_: pa.DataType) -> pa.Array:
         return doubles_back(place).cast(type_)
     if pa.types.is_boolean(type_):
         return pa.array(place.astype(np.bool_))
+    if pa.types.is_decimal(type_):
+        return column_of(place, type_)
     width = pa.int32() if type_.bit_width == 32 else pa.int64()
     return pa.array(place).cast(width).cast(type_)
 

@@ -39,8 +39,22 @@ LONGER = (
 )
 FEW_SEEDS = {
     name: 1 for name in (*QUICK, *LONGER) if name.startswith(("stream", "unified-areas"))
-} | dict.fromkeys(("chain-propositions", "chain-two-operators", "chain-four-operators"), 1)
-"""On so many seeds here. Those of the STREAM paper run the engine."""
+} | dict.fromkeys(
+    (
+        "chain-propositions",
+        "chain-theorem-1",
+        "chain-two-operators",
+        "chain-four-operators",
+        "path-capacity-theorem-2",
+        "path-capacity-theorem-3",
+        "unified-idle-waiting",
+        "unified-memory-fork",
+        "unified-mss-optimal",
+        "unified-nested-fork",
+    ),
+    1,
+)
+"""On so many seeds here, and on all in `make fuzz`. Those of the STREAM paper run the engine."""
 
 
 @pytest.mark.parametrize(

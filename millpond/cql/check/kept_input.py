@@ -6,10 +6,10 @@ columns are looked at under the places that they have in the whole join.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
-from millpond.catalog import Catalog
+from millpond.catalog import KEPT_COLUMNS, Catalog
 from millpond.cql.algebra import (
     Filter,
     HopWindow,
@@ -22,8 +22,9 @@ from millpond.cql.algebra import (
 )
 from millpond.cql.check.scope import shifted
 from millpond.cql.check.told_apart import conjuncts, fixed_columns, keys_of, subqueries_in
-from millpond.cql.expressions import Column, Expression, walk
+from millpond.cql.expressions import Column, Expression, children, walk, with_children
 from millpond.cql.node import Node
+from millpond.schema import Schema
 
 
 class NoBoundError(Exception):
@@ -84,6 +85,26 @@ class KeptInput:
         for each in nodes:
             whole = Join(whole, each, "inner", None)
         return whole
+
+    def moved(self, expression: Expression) -> Expression:
+        """An expression over the stream and what it meets, over what is kept of it and that."""
+        if isinstance(expression, Column):
+            is_behind = expression.position >= self.own.stop
+            moved = expression.position + (len(KEPT_COLUMNS) if is_behind else 0)
+            return replace(expression, position=moved)
+        return with_children(expression, tuple(map(self.moved, children(expression))))
+
+    def over(self, kept: str) -> Node:
+        """The join over what is kept of the stream under a name, with no condition yet."""
+        fields = (*self.scan.schema.fields, *KEPT_COLUMNS)
+        return self.joined(self.window.with_inputs((StreamScan(kept, Schema(fields)),)))
+
+    def grain(self, is_snapshot: bool) -> int:
+        """By so many ticks its window moves; a snapshot is one of every instant."""
+        if is_snapshot or not isinstance(self.window, RangeWindow):
+            return 1
+        slide = self.window.slide_ticks or 1
+        return slide if (self.window.length_ticks or 0) % slide == 0 else 1
 
 
 def kept_input(node: Node, catalog: Catalog) -> KeptInput:

@@ -405,14 +405,17 @@ class CqlParser(MatchRecognizeParser):
         return exp.In(this=this, expressions=items)
 
     def _typed_literal(self) -> exp.Expr | None:
-        """DATE '2024-01-31' and TIMESTAMP '2024-01-31 12:00:00'."""
+        """DATE '2024-01-31', TIMESTAMP '2024-01-31 12:00:00' and DECIMAL '12.50'."""
         if self._next.token_type is not TokenType.STRING or self._curr.text.upper() not in (
             "DATE",
             "TIMESTAMP",
+            "DECIMAL",
         ):
             return None
         self._advance()
-        to = exp.Var(this=self._prev.text).update_positions(self._prev)
+        word = self._prev.text.upper()
+        to = exp.Var(this=DECIMAL_LITERAL if word == "DECIMAL" else word)
+        to.update_positions(self._prev)
         return self._parse_column_ops(exp.Cast(this=self._parse_string(), to=to))
 
     def _parse_function_args(self, alias: bool = False) -> list[exp.Expr]:
@@ -478,9 +481,11 @@ class CqlParser(MatchRecognizeParser):
             self.raise_error("expected a type")
         self._advance()
         if self._match(TokenType.L_PAREN):
-            self._parse_csv(self._parse_number)
+            numbers = self._parse_csv(self._parse_number)
             self._match_r_paren()
-        elif token.text.upper() == "DOUBLE":
+            written = f"{token.text}({', '.join(each.name for each in numbers)})"
+            return exp.Var(this=written).update_positions(token)
+        if token.text.upper() == "DOUBLE":
             self._match_text_seq("PRECISION")
         return exp.Var(this=token.text).update_positions(token)
 
@@ -504,6 +509,9 @@ class CqlParser(MatchRecognizeParser):
         if not self._match(TokenType.R_PAREN, advance=False):
             self.raise_error("expected )")
 
+
+DECIMAL_LITERAL = "DECIMAL''"
+"""Stands for the type of DECIMAL '12.50', which has the digits that are written."""
 
 _PREDICATES: dict[str, type[exp.Expression]] = {
     "EXISTS": exp.Exists,

@@ -23,6 +23,7 @@ class Fault(IntEnum):
     DATETIME_OVERFLOW = 4
     INVALID_INDEX_OF_ZERO = 5
     INVALID_FORMAT = 6
+    NUMERIC_VALUE_OUT_OF_RANGE = 7
 
 
 WORDS = {
@@ -35,6 +36,8 @@ WORDS = {
     "no part 0",
     Fault.INVALID_FORMAT: "a LIKE pattern escapes a character that needs no escape, or ends with "
     "the escape character",
+    Fault.NUMERIC_VALUE_OUT_OF_RANGE: "a number has more digits than its DECIMAL; CAST it, or what "
+    "it is computed from, to one with more digits before the point",
 }
 
 _NUMBERS = cycle(range(64, 256))
