@@ -7,6 +7,7 @@ EXAMPLES ?= 10
 KILLS ?= 50
 SEEDS ?= 100
 WORKERS ?= 5
+FAST_WORKERS ?= 3
 TESTS ?=
 BENCHMARKS := step_cost versus_structured_streaming long_run scheduling_decisions simulator_speed \
   arrow_expressions placement small_steps step_growth cluster registration linear_road \
@@ -43,8 +44,8 @@ demo: $(STAMP) ## live queries over bursty traffic in a browser; as moving text 
 test: $(STAMP) ## all tests, in five processes, which wait for half of their time; what failed is named last (TESTS='-m spark' chooses)
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(TESTS)
 
-test-fast: $(STAMP) ## the quick tests that need no JVM, two to three minutes
-	$(BIN)/pytest -m 'not spark and not slow' -n $(WORKERS) --dist worksteal
+test-fast: $(STAMP) ## the quick tests that need no JVM, about two minutes
+	$(BIN)/pytest -m 'not spark and not slow' -n $(FAST_WORKERS) --dist worksteal
 
 check: $(STAMP) docs-check ## ruff, mypy --strict, import contracts, docs
 	$(BIN)/ruff check .

@@ -14,6 +14,7 @@ from _pytest.doctest import DoctestModule
 from pyspark.sql import SparkSession
 
 from millpond.execution.operators import freeing
+from millpond.execution.runtime import EngineRuntime
 from millpond.settings import Settings
 from millpond.spark.session import create_session
 from tests import java_archive
@@ -31,6 +32,17 @@ def _swept_as_ever() -> Iterator[None]:
     before = freeing.COMPACT_ROWS
     yield
     freeing.COMPACT_ROWS = before
+
+
+@pytest.fixture(autouse=True)
+def _no_executors_unasked(request: pytest.FixtureRequest) -> Iterator[None]:
+    """On a machine that is busy steps take so long that an engine would have Spark start beside
+    them; for tests that need no JVM it comes too late, and takes longer than they do."""
+    asked = EngineRuntime.misses_executors
+    if not request.node.get_closest_marker("spark"):
+        EngineRuntime.misses_executors = False  # type: ignore[assignment,method-assign]
+    yield
+    EngineRuntime.misses_executors = asked  # type: ignore[method-assign]
 
 
 @pytest.fixture(scope="session")

@@ -134,6 +134,7 @@ def expected():
 CLUSTERED = f"CLUSTERED BY (id) WITHIN {WITHIN} ROWS"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clause", [CLUSTERED, "CLUSTERED BY (id) WITHIN 3"])
 def test_answers_are_those_without_the_constraint(expected, clause, monkeypatch):
     monkeypatch.setattr(SWEEP, 1)
@@ -181,6 +182,7 @@ def test_rows_whose_value_comes_as_late_as_it_may_are_answered(monkeypatch):
     assert sharp("CLUSTERED BY (id) WITHIN 2 ROWS")[0] != plain
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("driver_rows", "text", "told"),
     [

@@ -92,6 +92,7 @@ def answers(moved):
         return [engine.results(f"q0{i}").to_pylist() for i in range(2)]
 
 
+@pytest.mark.slow
 def test_operators_of_shapes_beside_one_another_are_in_one_unit_each():
     expected = answers(None)
     for moved in range(8):

@@ -15,6 +15,8 @@ from millpond.storage.bounds import Bounds
 from millpond.storage.state import COMPACT_ROWS
 from tests.execution.in_process import WORKS, InProcess
 
+pytestmark = pytest.mark.slow
+
 STREAMS = ("O", "F", "P")
 QUERIES = {
     "two": "SELECT O.id, O.v, F.v FROM O, F WHERE O.id = F.id",
@@ -100,7 +102,6 @@ def test_in_time_and_with_more_room_too(expected, clause):
     assert answers(clause, 1) == expected
 
 
-@pytest.mark.slow
 def test_executors_strategies_and_queues_do_not_matter(expected, monkeypatch):
     monkeypatch.setattr("millpond.spark.executor.SparkExecutor", InProcess)
     WORKS.clear()
@@ -112,7 +113,6 @@ def test_executors_strategies_and_queues_do_not_matter(expected, monkeypatch):
     )
 
 
-@pytest.mark.slow
 def test_a_restart_does_not_matter(expected, tmp_path):
     assert answers(ORDERED, 5, store=tmp_path / "store", restarts=True) == expected
 

@@ -31,7 +31,7 @@ from tests.generator import (
     unevaluated_case,
 )
 
-SEEDS = range(40)
+SEEDS = range(24)
 pytestmark = pytest.mark.slow
 
 CONSTRUCTS = [
@@ -159,7 +159,7 @@ def test_a_run_puts_later_changes_after_it():
 
 
 def test_most_queries_have_an_answer(some_cases):
-    answers = [bool(case.expected(q)) for case in some_cases[:40] for q in case.queries]
+    answers = [bool(case.expected(q)) for case in some_cases for q in case.queries]
     assert sum(answers) > 0.7 * len(answers)
 
 

@@ -234,6 +234,7 @@ UNIQUE = "UNIQUE (a, b)"
 ROWS = f"REFERENCES O (a, b) WITHIN {WITHIN} ROWS"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("own", "references"),
     [

@@ -10,6 +10,8 @@ from millpond import Engine
 from tests.crashing import die
 from tests.keeping import kept_by_query
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = """
     CREATE STREAM S (ts BIGINT, k INT, v INT) TIMESTAMP BY ts;
     CREATE STREAM T (ts BIGINT, k INT) TIMESTAMP BY ts;

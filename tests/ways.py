@@ -22,7 +22,7 @@ from tests.drawn_examples import TIMES
 PROCESSORS = (1, 2, 3, 4)
 DRIVER_ROWS = (50_000, 0, 3, 10**9)
 STORES = ("memory", "directory", "dying")
-SELDOM = 0.1
+SELDOM = 0.2
 
 
 @dataclass(frozen=True)

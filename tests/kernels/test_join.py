@@ -161,6 +161,7 @@ def test_rows_of_a_key_meet_only_those_that_are_there_in_a_step_longer_than_the_
     assert sum(looked_at) > 100 * few.num_rows
 
 
+@pytest.mark.slow
 def test_what_cancels_and_what_ends_leaves_the_index():
     kernel = JoinKernel((pa.int64(),), (pa.int64(),), (pa.int64(),))
     index = kernel.index(0)
