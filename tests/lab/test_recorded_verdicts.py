@@ -4,6 +4,7 @@ some on fewer seeds than their own, of all on all seeds in `make fuzz`."""
 from __future__ import annotations
 
 import pytest
+from matplotlib.figure import Figure
 
 from millpond.lab.catalogue import experiments
 from millpond.lab.record import RECORD, changes, read
@@ -13,19 +14,27 @@ QUICK = (
     "stream-opening-example",
     "chain-opening-example",
     "chain-propositions",
+    "chain-window-join-model",
     "path-capacity-first-result",
     "path-capacity-table-2",
+    "path-capacity-units",
     "unified-areas",
     "unified-fork-cases",
+    "unified-general-forks",
     "unified-greedy-example",
     "unified-memory-fork",
     "unified-nested-fork",
+    "hmts-fewest-partitions",
+    "hmts-larger-graphs",
     "hmts-queue-placement",
 )
 LONGER = (
     "chain-four-operators",
+    "chain-over-time",
+    "chain-randomised",
     "chain-theorem-1",
     "chain-two-operators",
+    "chain-workloads",
     "path-capacity-theorem-2",
     "path-capacity-theorem-3",
     "unified-idle-waiting",
@@ -36,10 +45,23 @@ LONGER = (
     "stream-clustered-arrival",
     "stream-many-one-join",
     "stream-referential-integrity",
+    "stream-sharing",
 )
 FEW_SEEDS = {
     name: 1 for name in (*QUICK, *LONGER) if name.startswith(("stream", "unified-areas"))
-} | dict.fromkeys(("chain-propositions", "chain-two-operators", "chain-four-operators"), 1)
+} | dict.fromkeys(
+    (
+        "chain-propositions",
+        "chain-two-operators",
+        "chain-four-operators",
+        "chain-over-time",
+        "chain-randomised",
+        "chain-window-join-model",
+        "hmts-larger-graphs",
+        "unified-general-forks",
+    ),
+    1,
+)
 """On so many seeds here. Those of the STREAM paper run the engine."""
 
 
@@ -50,3 +72,4 @@ def test_verdicts_are_those_recorded(name: str) -> None:
     outcome = run_one(experiments()[name], FEW_SEEDS.get(name))
     assert [claim for claim in outcome.claims if claim.verdict == "fails"] == []
     assert changes(read(RECORD), [outcome]) == []
+    experiments()[name].plot(outcome.tables, Figure())
