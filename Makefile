@@ -6,7 +6,7 @@ N ?= 1000
 EXAMPLES ?= 10
 KILLS ?= 50
 SEEDS ?= 100
-WORKERS ?= 3
+WORKERS ?= 5
 TESTS ?=
 BENCHMARKS := step_cost versus_structured_streaming long_run scheduling_decisions simulator_speed \
   arrow_expressions placement small_steps step_growth cluster registration linear_road \
@@ -40,7 +40,7 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP) ## live queries over bursty traffic in a browser; as moving text where there is none, about a minute
 	@$(BIN)/millpond demo
 
-test: $(STAMP) ## all tests, in three processes (two cores wait less); what failed is named last (TESTS='-m spark' chooses)
+test: $(STAMP) ## all tests, in five processes, which wait for half of their time; what failed is named last (TESTS='-m spark' chooses)
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(TESTS)
 
 test-fast: $(STAMP) ## the quick tests that need no JVM, two to three minutes
@@ -59,17 +59,19 @@ format: $(STAMP) ## put all files into the agreed form
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-fuzz: $(STAMP) ## fresh examples for the property tests (EXAMPLES=10 times as many), then N=1000 random queries, KILLS=50 cases of constraints, all that the lab says on all its seeds, kills of a run, of residents, of a run between two topics of Kafka, of one before tables of PostgreSQL and of one behind such tables or a file that grows, 2000 damaged stores, 2000 losses of power, bounds of SEEDS=100 samples and all attacks on a server
+fuzz: $(STAMP) ## fresh examples for the property tests (EXAMPLES=10 times as many), then N=1000 random queries beside the reference and beside PostgreSQL, KILLS=50 cases of constraints, all that the lab says on all its seeds, KILLS=50 kills of each that has a ledger, 2000 damaged stores, 2000 losses of power, bounds of SEEDS=100 samples and all attacks on a server
 	MILLPOND_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -m 'hypothesis and not spark' -n 2
-	MILLPOND_EXAMPLES=$(EXAMPLES) $(BIN)/pytest tests/spark/test_schedule_independence.py tests/test_all_or_nothing.py
+	MILLPOND_EXAMPLES=$(EXAMPLES) $(BIN)/pytest tests/spark/test_schedule_independence.py tests/test_all_or_nothing.py tests/server/test_accessible.py
 	$(BIN)/python -m tests.fuzz --n $(N)
 	$(BIN)/python -m tests.fuzz --n $(N) --queries 50 --sharing
 	$(BIN)/python -m tests.fuzz --n $(N) --coming
+	$(BIN)/python -m tests.postgres_oracle --n $(N)
 	$(BIN)/python -m tests.constrained --n $(KILLS)
 	$(BIN)/millpond lab verify
 	$(BIN)/python -m tests.kills --n $(KILLS)
 	$(BIN)/python -m tests.resident_kills --n $(KILLS)
 	$(BIN)/python -m tests.connectors.kafka_kills --n $(KILLS)
+	$(BIN)/python -m tests.connectors.mqtt_kills --n $(KILLS)
 	$(BIN)/python -m tests.connectors.postgres_kills --n $(KILLS)
 	$(BIN)/python -m tests.connectors.source_kills --n $(KILLS)
 	$(BIN)/python -m tests.damage --n 2000

@@ -21,13 +21,23 @@ if sys.platform == "linux":
 
 if TYPE_CHECKING:
     from millpond.client import connect
+    from millpond.connectors.registry import source
     from millpond.facade.engine import Engine
     from millpond.functions.aggregate import Aggregate
     from millpond.insight.display import Plan, Query
 
 __version__ = VERSION
 
-__all__ = ["Aggregate", "Engine", "MillpondError", "Plan", "Query", "__version__", "connect"]
+__all__ = [
+    "Aggregate",
+    "Engine",
+    "MillpondError",
+    "Plan",
+    "Query",
+    "__version__",
+    "connect",
+    "source",
+]
 
 _HOMES = {
     "Aggregate": "functions.aggregate",
@@ -35,6 +45,7 @@ _HOMES = {
     "Plan": "insight.display",
     "Query": "insight.display",
     "connect": "client",
+    "source": "connectors.registry",
 }
 
 

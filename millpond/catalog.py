@@ -229,18 +229,62 @@ class Tolerance:
     """How far its bounds are to be from its answers at most; 0 if it does not say so."""
     is_relative: bool = True
     """Whether that is in percent of the answers."""
+    drawn_by: tuple[int, ...] = ()
+    """The column whose values are drawn, for different ones to be counted: all tuples of a value
+    are kept, or none; nothing if tuples are drawn one by one."""
+    false_negatives: float | None = None
+    """How many rows may be missing of an answer that is a set of rows, in percent of those that are
+    there; None if it does not say so, or its answers are numbers."""
+    false_positives: float | None = None
+    """How many of its rows may be wrong, in percent of them."""
+
+    shed_by: tuple[int, ...] = ()
+    """The column that says how important a tuple is, from 0 to 1: at a rate p it is kept at
+    p^(1 - importance)."""
+    shed_name: str = ""
+    """What it is called."""
+
+    @property
+    def is_of_sets(self) -> bool:
+        """Whether its answers are sets of rows, and not numbers with bounds."""
+        return self.false_negatives is not None or self.false_positives is not None
+
+    @property
+    def needed_percent(self) -> float:
+        """How many tuples have to be kept. Of each hundred 100 p are delivered, so for each that is
+        (1 - p) / p are missed in the mean.
+
+        >>> Tolerance(10.0, false_negatives=300.0).needed_percent
+        25.0
+        """
+        missed = self.false_negatives
+        needed = 100 / (1 + missed / 100) if missed is not None else 0.0
+        return max(self.least_percent, needed)
 
     @cached_property
     def kept(self) -> str:
         """Names what a drop point keeps of the stream for all queries with the same needs."""
         keys, ranged = (",".join(map(str, each)) for each in (self.keys, self.ranged))
-        return f"{self.stream}{KEPT}({keys};{ranged};{self.grain_ticks})"
+        by = "".join(f";by {each}" for each in self.drawn_by)
+        by += "".join(f";shed {each}" for each in self.shed_by)
+        return f"{self.stream}{KEPT}({keys};{ranged};{self.grain_ticks}{by})"
 
     def __str__(self) -> str:
         parts = [f"SAMPLE AT LEAST {self.least_percent:g} PERCENT"] if self.least_percent else []
         parts += [f"ERROR {self.tolerated_error}"] if self.error else []
-        parts += [f"CONFIDENCE {self.confidence_percent:g} PERCENT"]
+        for kind, rate in (
+            ("NEGATIVES", self.false_negatives),
+            ("POSITIVES", self.false_positives),
+        ):
+            parts += [] if rate is None else [f"FALSE {kind} {rate:g} PERCENT"]
+        parts += [f"SHED BY {self._shed_column}"] if self.shed_by else []
+        if not self.is_of_sets:
+            parts += [f"CONFIDENCE {self.confidence_percent:g} PERCENT"]
         return f"TOLERATE ({', '.join(parts)})"
+
+    @property
+    def _shed_column(self) -> str:
+        return '"' + self.shed_name.replace('"', '""') + '"'
 
     @property
     def tolerated_error(self) -> str:
@@ -292,6 +336,8 @@ class QueryEntry:
     """What it tolerates; None: its answers are exact."""
     reduced: tuple[str, ...] = field(default=(), compare=False)
     """What its statement has reduced; its text is the one that this made."""
+    partition: str = ""
+    """The partition whose threads do its work; empty if none."""
 
     @cached_property
     def identity(self) -> QueryId:
@@ -299,13 +345,36 @@ class QueryEntry:
         return QueryId(self.name)
 
 
-Entry = Union[StreamEntry, RelationEntry, ViewEntry, QueryEntry]
+@dataclass(frozen=True)
+class PartitionEntry:
+    """A declared partition of the HMTS paper: some threads, by one strategy, for the queries that
+    say so and for the operators that were put in it by hand."""
+
+    name: str
+    strategy: str = ""
+    """As SET strategy has it; empty: the one that is set."""
+    threads: int = 1
+    priority: float = 1.0
+    operators: tuple[str, ...] = ()
+
+    @property
+    def schema(self) -> Schema:
+        """It has no columns."""
+        return Schema(())
+
+    def __str__(self) -> str:
+        strategy = f"STRATEGY '{self.strategy}' " if self.strategy else ""
+        return f"{strategy}THREADS {self.threads} PRIORITY {self.priority:g}"
+
+
+Entry = Union[StreamEntry, RelationEntry, ViewEntry, QueryEntry, PartitionEntry]
 
 KINDS: dict[str, type[Entry]] = {
     "stream": StreamEntry,
     "relation": RelationEntry,
     "view": ViewEntry,
     "query": QueryEntry,
+    "partition": PartitionEntry,
 }
 """What the catalog holds, by the word for it."""
 

@@ -54,6 +54,11 @@ class Failures:
         """What went wrong so far was told by an earlier run."""
         self._untold = []
 
+    @property
+    def are_told(self) -> bool:
+        """Whether nothing has gone wrong that was not told."""
+        return not self._untold
+
     def raise_untold(self) -> None:
         """Raises what went wrong since the last call."""
         untold, self._untold = self._untold, []

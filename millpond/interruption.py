@@ -4,6 +4,7 @@ Python raises KeyboardInterrupt in the main thread between any two instructions.
 something would be worse than all or nothing of it, the interruption waits for the end.
 """
 
+import os
 import threading
 from _signal import (  # type: ignore[import-not-found]  # `signal` makes an enum at each call
     SIGINT,
@@ -11,61 +12,80 @@ from _signal import (  # type: ignore[import-not-found]  # `signal` makes an enu
     signal,
 )
 from collections.abc import Callable
+from threading import get_ident
 from types import FrameType
 from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
 Handler = Callable[[int, FrameType | None], Any]
+Inside = tuple[int, bool]
+"""How deep inside, and whether what is at no depth can be interrupted."""
 
 
 class Uninterrupted:
     """Whoever is inside is interrupted on leaving; sections may lie in one another.
 
     Only the main thread is ever interrupted, so one object serves all sections of a process. A
-    handler that is not Python's, or that ignores or kills, is left alone.
+    handler that is not Python's, or that ignores or kills, is left alone. Ours stands in the place
+    of another one from the outermost section's beginning to its end; who is inside, and whether
+    interruptions are let through for the moment, it knows by two numbers: a section within a
+    function that can be interrupted costs no call of the system.
     """
 
     def __init__(self) -> None:
+        self._main = threading.main_thread().ident
+        """The thread that is interrupted."""
         self._depth = 0
         self._handler: Handler | None = None
+        """Who is interrupted, while our handler stands in the place of this one."""
+        self._is_open = False
+        """Whether what is at no depth can be interrupted though our handler stands."""
         self._was_asked = False
+        self._replaced: list[tuple[Handler | None, bool]] = []
+        """For each time our handler was put somewhere: what was so before."""
+        self._ours: Handler = self._hear
 
     def __enter__(self) -> None:
-        if threading.current_thread() is threading.main_thread():
-            if self._depth == 0:
+        if get_ident() == self._main:
+            if self._depth == 0 and getsignal(SIGINT) is not self._ours:
                 self._defer()
             self._depth += 1
 
     def __exit__(self, *_: object) -> None:
-        if threading.current_thread() is threading.main_thread():
-            self._depth = max(0, self._depth - 1)
-            if self._depth == 0:
-                self._allow()
+        if get_ident() == self._main and self._depth:
+            self._depth -= 1
+            if self._depth == 0 and (self._was_asked or not self._is_open):
+                self._leave()
+
+    def forked(self) -> None:
+        """This is a copy of the process, whose main thread is the one that has made it."""
+        self._main = get_ident()
 
     @property
     def was_asked(self) -> bool:
         """Whether an interruption waits for the end of what this thread does."""
-        is_main = threading.current_thread() is threading.main_thread()
-        return is_main and self._was_asked and self._depth > 0
+        return get_ident() == self._main and self._was_asked and self._depth > 0
 
-    def suspend(self) -> int:
-        """Lets interruptions through again, and one that has come; how deep inside this was."""
-        if threading.current_thread() is not threading.main_thread():
-            return 0
-        depth, self._depth = self._depth, 0
+    def suspend(self) -> Inside | None:
+        """Lets interruptions through, and one that has come; how it was inside."""
+        if get_ident() != self._main or self._handler is None:
+            return None
+        inside = self._depth, self._is_open
+        self._depth, self._is_open = 0, True
         try:
-            self._allow()
+            self._raise_if_asked()
         except BaseException:
-            self.resume(depth)
+            self.resume(inside)
             raise
-        return depth
+        return inside
 
-    def resume(self, depth: int) -> None:
-        """As deep inside again as before ``suspend``."""
-        if depth:
-            self._defer()
-            self._depth = depth
+    def resume(self, inside: Inside | None) -> None:
+        """As it was inside before ``suspend``."""
+        if inside is not None:
+            self._depth, self._is_open = inside
+            if getsignal(SIGINT) is not self._ours:
+                signal(SIGINT, self._ours)
 
     def call(self, function: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> R:
         """Calls a function that can be interrupted after all, from inside.
@@ -73,51 +93,65 @@ class Uninterrupted:
         It either raises the interruption itself or has run to its end: one that comes before it
         begins is raised without a call, one that comes when it has ended waits like others.
         """
-        if threading.current_thread() is not threading.main_thread() or self._handler is None:
+        if get_ident() != self._main or self._handler is None:
             return function(*arguments, **named)
-        handler, depth = self._handler, self._depth
+        inside = self._depth, self._is_open
         if self._was_asked:
             self._was_asked = False
-            handler(SIGINT, None)
-        late = False
-
-        def hear(number: int, frame: FrameType | None) -> None:
-            nonlocal late
-            if frame is not None and frame.f_code is _CALL:
-                late = True
-            else:
-                handler(number, frame)
-
-        self._depth, self._handler = 0, None
-        signal(SIGINT, hear)
+            self._handler(SIGINT, None)
+        self._depth, self._is_open = 0, True
         try:
             return function(*arguments, **named)
         finally:
-            signal(SIGINT, self._note)
-            self._depth, self._handler, self._was_asked = depth, handler, late
+            self._depth, self._is_open = inside
+            if getsignal(SIGINT) is not self._ours:  # the function has put another one there
+                signal(SIGINT, self._ours)
 
     def _defer(self) -> None:
         handler = getsignal(SIGINT)
         if callable(handler):
-            self._was_asked, self._handler = False, handler
-            signal(SIGINT, self._note)
+            self._was_asked = False
+            signal(SIGINT, self._ours)  # who is interrupted before it has not begun to defer
+            before = self._handler, self._is_open
+            self._handler, self._is_open = handler, False
+            self._replaced.append(before)
 
-    def _note(self, _signal: int, _frame: FrameType | None) -> None:
-        self._was_asked = True
+    def _hear(self, number: int, frame: FrameType | None) -> None:
+        is_outside = self._depth == 0 and self._is_open
+        if not is_outside or self._handler is None or _is_of_call(frame):
+            self._was_asked = True
+        else:
+            self._handler(number, frame)
 
-    def _allow(self) -> None:
-        handler, self._handler = self._handler, None
-        if handler is not None:
+    def _leave(self) -> None:
+        """The outermost section is over, or the outermost one of what can be interrupted."""
+        if self._is_open:
+            self._raise_if_asked()
+        elif self._handler is not None:
+            handler = self._handler
+            self._handler, self._is_open = self._replaced.pop()
             signal(SIGINT, handler)
             if self._was_asked:
                 self._was_asked = False
                 handler(SIGINT, None)
+
+    def _raise_if_asked(self) -> None:
+        if self._was_asked and self._handler is not None:
+            self._was_asked = False
+            self._handler(SIGINT, None)
+
+
+def _is_of_call(frame: FrameType | None) -> bool:
+    """Whether a function that can be interrupted has not begun yet, or has ended."""
+    return frame is not None and frame.f_code is _CALL
 
 
 _CALL = Uninterrupted.call.__code__
 
 uninterrupted = Uninterrupted()
 """The one of this process."""
+
+os.register_at_fork(after_in_child=uninterrupted.forked)
 
 
 class WholeLock:
@@ -140,10 +174,12 @@ class WholeLock:
         uninterrupted.__exit__()
 
     def __enter__(self) -> bool:
-        return self.acquire()
+        uninterrupted.__enter__()
+        return self._lock.acquire()
 
     def __exit__(self, *_: object) -> None:
-        self.release()
+        self._lock.release()
+        uninterrupted.__exit__()
 
     def condition(self) -> threading.Condition:
         """Something to wait for, and to be woken by, with this lock."""
@@ -154,15 +190,15 @@ class WholeLock:
     def _is_owned(self) -> bool:
         return bool(self._lock._is_owned())  # type: ignore[attr-defined]
 
-    def _release_save(self) -> tuple[Any, int]:
-        saved, depth = self._lock._release_save(), 0  # type: ignore[attr-defined]
+    def _release_save(self) -> tuple[Any, Inside | None]:
+        saved = self._lock._release_save()  # type: ignore[attr-defined]
         try:
-            depth = uninterrupted.suspend()
+            inside = uninterrupted.suspend()
         except BaseException:  # it is raised instead of waiting, with the lock held
             self._lock._acquire_restore(saved)  # type: ignore[attr-defined]
             raise
-        return saved, depth
+        return saved, inside
 
-    def _acquire_restore(self, saved: tuple[Any, int]) -> None:
+    def _acquire_restore(self, saved: tuple[Any, Inside | None]) -> None:
         self._lock._acquire_restore(saved[0])  # type: ignore[attr-defined]
         uninterrupted.resume(saved[1])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
+from typing import ClassVar
 
 BEGINNING = -(2**62)
 """The instant before all instants: what holds there was never inserted (printed as ``null``)."""
@@ -12,26 +14,92 @@ FOREVER = 2**62
 """The end of an element that is not known to end; also the heartbeat of a finished source."""
 
 
-class Type(Enum):
-    """The value types of CQL."""
+class Type:
+    """A value type of CQL. There is one object for each, also of those with parameters.
 
-    BOOLEAN = "BOOLEAN"
-    INT = "INT"
-    BIGINT = "BIGINT"
-    DOUBLE = "DOUBLE"
-    STRING = "STRING"
-    DATE = "DATE"
-    TIMESTAMP = "TIMESTAMP"
-    NULL = "NULL"
+    What is said of all DECIMALs is in tables under ``Type.DECIMAL``, the ``family`` of each.
+
+    >>> Type.decimal(10, 2) is Type.of("DECIMAL(10, 2)"), str(Type.decimal(10, 2))
+    (True, 'DECIMAL(10, 2)')
+    """
+
+    __slots__ = ("family", "is_decimal", "is_number", "precision", "scale", "value")
+
+    value: str
+    """The type as it is written."""
+    family: Type
+    """The type without its parameters."""
+    precision: int
+    scale: int
+    """Of a DECIMAL: how many digits it has, and how many of them are behind the point."""
+    is_decimal: bool
+    """Whether it is a DECIMAL."""
+    is_number: bool
+    """Whether arithmetic applies."""
+
+    BOOLEAN: ClassVar[Type]
+    INT: ClassVar[Type]
+    BIGINT: ClassVar[Type]
+    DECIMAL: ClassVar[Type]
+    """The family of decimals, and the type of none."""
+    DOUBLE: ClassVar[Type]
+    STRING: ClassVar[Type]
+    DATE: ClassVar[Type]
+    TIMESTAMP: ClassVar[Type]
+    NULL: ClassVar[Type]
     """The type of a bare NULL literal, before it takes the type of its surroundings."""
 
-    @property
-    def is_number(self) -> bool:
-        """Whether arithmetic applies."""
-        return self in (Type.INT, Type.BIGINT, Type.DOUBLE)
+    def __init__(
+        self, value: str, family: Type | None = None, precision: int = 0, scale: int = 0
+    ) -> None:
+        self.value, self.family = value, family or self
+        self.precision, self.scale, self.is_decimal = precision, scale, precision > 0
+        self.is_number = value in ("INT", "BIGINT", "DOUBLE") or self.is_decimal
+
+    @staticmethod
+    def of(value: str) -> Type:
+        """The type that is written so."""
+        known = _TYPES.get(value)
+        return known if known is not None else Type.decimal(*map(int, _NUMBER.findall(value)))
+
+    @staticmethod
+    def decimal(precision: int, scale: int) -> Type:
+        """Exact numbers of so many digits, some of them behind the point."""
+        made = Type(f"DECIMAL({precision}, {scale})", Type.DECIMAL, precision, scale)
+        return _TYPES.setdefault(made.value, made)
+
+    def __reduce__(self) -> tuple[Callable[[str], Type], tuple[str]]:
+        """Sent to another process, it is the one object there."""
+        return Type.of, (self.value,)
+
+    __hash__ = object.__hash__
+    """There is one of each; Enum's own hash is a call of Python's at each look into a table."""
 
     def __str__(self) -> str:
         return self.value
+
+    def __repr__(self) -> str:
+        return f"Type.{self.value}" if self is self.family else f"Type.of({self.value!r})"
+
+
+_TYPES: dict[str, Type] = {}
+_NUMBER = re.compile(r"\d+")
+
+SIMPLE_TYPES = tuple(
+    _TYPES.setdefault(word, Type(word))
+    for word in ("BOOLEAN", "INT", "BIGINT", "DOUBLE", "STRING", "DATE", "TIMESTAMP")
+)
+"""Those without parameters."""
+Type.BOOLEAN, Type.INT, Type.BIGINT, Type.DOUBLE, Type.STRING, Type.DATE, Type.TIMESTAMP = (
+    SIMPLE_TYPES
+)
+Type.DECIMAL = _TYPES.setdefault("DECIMAL", Type("DECIMAL"))
+Type.NULL = _TYPES.setdefault("NULL", Type("NULL"))
+
+FAMILIES = (*SIMPLE_TYPES[:3], Type.DECIMAL, *SIMPLE_TYPES[3:])
+"""All types, each DECIMAL being one of them."""
+MOST_DIGITS = 38
+"""Of a DECIMAL."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +144,11 @@ class Schema:
     def types(self) -> tuple[Type, ...]:
         """The field types, in order."""
         return tuple(field.type for field in self.fields)
+
+    @property
+    def has_decimals(self) -> bool:
+        """Whether a field is a DECIMAL, of which no digit is to be lost."""
+        return any(field.type.is_decimal for field in self.fields)
 
     def position(self, name: str) -> int | None:
         """The position of the field called ``name`` (case-insensitive), or None."""

@@ -174,7 +174,8 @@ def parse_seconds(text: str) -> float:
 EXACT = "EXACT"
 _NUMBER = r"(\d+(?:\.\d*)?|\.\d+)"
 _TOLERATED = re.compile(
-    rf"(SAMPLE AT LEAST|CONFIDENCE) {_NUMBER} PERCENT|(ERROR) {_NUMBER}(?: PERCENT)?"
+    rf"(SAMPLE AT LEAST|CONFIDENCE|FALSE NEGATIVES|FALSE POSITIVES) {_NUMBER} PERCENT"
+    rf"|(ERROR) {_NUMBER}(?: PERCENT)?"
 )
 
 
@@ -185,11 +186,12 @@ def _tolerated(text: str) -> str:
         return EXACT
     parts = [_TOLERATED.fullmatch(part.strip()) for part in words.split(",")]
     said = {part[1] or part[3]: float(part[2] or part[4]) for part in parts if part is not None}
-    most = {"SAMPLE AT LEAST": 100.0, "CONFIDENCE": 99.999999, "ERROR": float("inf")}
-    if len(said) < len(parts) or not all(0 < said[kind] <= most[kind] for kind in said):
+    most = {"SAMPLE AT LEAST": 100.0, "CONFIDENCE": 99.999999, "FALSE POSITIVES": 99.999999}
+    allowed = all(0 < said[kind] <= most.get(kind, float("inf")) for kind in said)
+    if len(said) < len(parts) or not allowed:
         raise ValueError(
-            "EXACT, or SAMPLE AT LEAST n PERCENT, ERROR n PERCENT, CONFIDENCE n PERCENT, or some "
-            "of these"
+            "EXACT, or SAMPLE AT LEAST n PERCENT, ERROR n PERCENT, CONFIDENCE n PERCENT, FALSE "
+            "NEGATIVES n PERCENT, FALSE POSITIVES n PERCENT, or some of these"
         )
     return words
 
@@ -416,6 +418,13 @@ class Settings:
     )
     trace_share: float = _option(
         0.01, _share, "of which share of the arrivals traces are made, from 0 to 1"
+    )
+    slice_seconds: float = _option(
+        0.0,
+        parse_seconds,
+        "how long the rows of a step may take, beside its fixed part, by what they were measured "
+        "to cost: what is more urgent waits no longer for a processor; 0: as strategy and mode say",
+        show=lambda seconds: f"{seconds:g} seconds" if seconds else "0",
     )
     processors: int = _option(
         0, _whole_number(0), "how many steps run at once; 0: as many as Spark has cores"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
+from decimal import Decimal
 from functools import cached_property
 
 from tests import reference
@@ -55,6 +56,8 @@ def literal(value):
     """A value as it is written in a statement."""
     if value is None or isinstance(value, bool):
         return {None: "NULL", True: "TRUE", False: "FALSE"}[value]
+    if isinstance(value, Decimal):
+        return f"DECIMAL '{value}'"
     if isinstance(value, datetime):
         return f"TIMESTAMP '{value.isoformat(' ')}'"
     if isinstance(value, date):
@@ -385,7 +388,7 @@ class Case:
 
     def __str__(self):
         lines = [f"# {self.title}"] if self.title else []
-        lines.append("import datetime")
+        lines += ["import datetime", "from decimal import Decimal"]
         lines.append("from millpond import Engine")
         lines.append(f"with Engine(settings={{'strategy': {self.strategy!r}}}) as e:")
         statements = self.ddl().splitlines() + self.query_ddl()

@@ -5,10 +5,12 @@ from __future__ import annotations
 import gc
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from _pytest.doctest import DoctestModule
 from pyspark.sql import SparkSession
 
 from millpond.execution.operators import freeing
@@ -51,6 +53,15 @@ def pytest_configure() -> None:
     os.environ.setdefault(JAVA_OPTIONS, java_archive.SHORT_LIVED)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], Any]:
+    """Looks for examples only in files that have some: each search imports, and reads each name."""
+    found = yield
+    if not found or ">>>" in file_path.read_text(encoding="utf-8"):
+        return found
+    return [each for each in found if not isinstance(each, DoctestModule)]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

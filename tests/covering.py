@@ -41,6 +41,8 @@ QUERIES = {
     f"[TUMBLE {TUPLES}] WHERE f > 20 GROUP BY window_start, g",
     "met": f"SELECT window_start AS w, kind AS g, count(*) AS count_all, {NUMBERS} FROM Kinds, W "
     f"[TUMBLE {TUPLES}] WHERE g = i AND f > least GROUP BY window_start, kind",
+    "different": "SELECT window_start AS w, g, count(DISTINCT f) AS different_f FROM W "
+    f"[TUMBLE {TUPLES}] WHERE spiky < 2 GROUP BY window_start, g",
 }
 
 

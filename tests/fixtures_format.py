@@ -28,10 +28,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
 
 from tests.cases import Advance, Case, Change, Push, Relation, Run, Stream
 from tests.reference_parser import UNIT_MICROSECONDS
+from tests.reference_values import as_decimal
 
 FOLDER = Path(__file__).parent / "fixtures"
 VALUE = re.compile(r"\s*('(?:[^']|'')*'|[^,']+?)\s*(?:,|$)")
@@ -168,7 +170,8 @@ class Reader:
 def declared(text):
     """(name, schema, what follows) of a declaration such as ``S (a INT, b STRING) delay 2``."""
     name, inner, rest = re.fullmatch(r"(\w+) \((.*)\)\s*(.*)", text).groups()
-    schema = tuple((column.split()[0], column.split()[1]) for column in inner.split(","))
+    columns = re.split(r",(?![^(]*\))", inner)
+    schema = tuple(tuple(column.strip().split(" ", 1)) for column in columns)
     return name, schema, rest
 
 
@@ -189,15 +192,23 @@ def values(line, schema=None):
             value if value is None else convert.get(type_name, lambda v: v)(value)
             for value, (_, type_name) in zip(row, schema, strict=True)
         ]
+        row = [
+            as_decimal(value, type_name)
+            if type_name.startswith("DECIMAL") and value is not None
+            else value
+            for value, (_, type_name) in zip(row, schema, strict=True)
+        ]
     return tuple(row)
 
 
 def literal(text):
-    """The value of a literal; ``@2024-01-01 00:00:00`` is a timestamp."""
+    """The value of a literal; ``@2024-01-01 00:00:00`` is a timestamp, ``1.50D`` a decimal."""
     if text in CONSTANTS:
         return CONSTANTS[text]
     if text.startswith("'"):
         return text[1:-1].replace("''", "'")
     if text.startswith("@"):
         return datetime.fromisoformat(text[1:])
+    if text.endswith("D"):
+        return Decimal(text[:-1])
     return float(text) if re.search(r"[.e]", text) else int(text)

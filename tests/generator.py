@@ -10,6 +10,7 @@ import random
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
+from decimal import Decimal
 
 from hypothesis import strategies
 
@@ -32,7 +33,16 @@ from tests.cases import (
     Update,
 )
 from tests.failing_queries import FailingQueryGenerator
-from tests.query_generator import DATES, EPOCH, STRINGS, TIMESTAMPS, TYPES, QueryGenerator, Table
+from tests.query_generator import (
+    DATES,
+    DECIMAL,
+    EPOCH,
+    STRINGS,
+    TIMESTAMPS,
+    TYPES,
+    QueryGenerator,
+    Table,
+)
 from tests.query_generator import Column as QueryColumn
 from tests.reference_values import AggregateOverflowError
 
@@ -213,6 +223,8 @@ def random_value(rng, type_name):
         return None
     if type_name in ("INT", "BIGINT"):
         return rng.choice([0, 1, 1, 2, 2, 3, -1])
+    if type_name == DECIMAL:
+        return Decimal(rng.choice(["0.000", "0.500", "1.000", "1.125", "2.000", "-0.500"]))
     if type_name == "DOUBLE":
         return rng.choice([0.0, 0.5, 1.0, 1.5, 2.0, -0.5])
     domains = {"STRING": STRINGS, "BOOLEAN": (True, False), "DATE": DATES, "TIMESTAMP": TIMESTAMPS}

@@ -13,7 +13,8 @@ from itertools import pairwise
 
 from tests.pattern_generator import PatternGenerator
 
-NUMBERS = ("INT", "BIGINT", "DOUBLE")
+DECIMAL = "DECIMAL(12, 3)"
+NUMBERS = ("INT", "BIGINT", "DOUBLE", DECIMAL)
 TYPES = (*NUMBERS, "STRING", "BOOLEAN", "DATE", "TIMESTAMP")
 STRINGS = ("", "a", "b", "ab", "B")
 DATES = tuple(map(date.fromisoformat, ("2023-12-31", "2024-01-01", "2024-02-29")))
@@ -26,6 +27,16 @@ COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
 MAX_PAIRS = 2000
 EPOCH = datetime(1970, 1, 1)
 VALUES = {"DATE": DATES, "TIMESTAMP": TIMESTAMPS}
+
+
+def summed(type_name):
+    """The type of a sum."""
+    return type_name if type_name in ("DOUBLE", DECIMAL) else "BIGINT"
+
+
+def mean(type_name):
+    """The type of a mean."""
+    return DECIMAL if type_name == DECIMAL else "DOUBLE"
 
 
 @dataclass(frozen=True)
@@ -99,6 +110,8 @@ class QueryGenerator(PatternGenerator):
         self.random = random
         self.tables = list(tables)
         self.aliases = self.outputs = self.nested = 0
+        self.beyond = ()
+        """The columns of the query around the one that a subquery is being drawn for."""
         self.of_time = 0.08
         """How often a WHERE compares with the time."""
         self.of_patterns = 0.05
@@ -281,8 +294,8 @@ class QueryGenerator(PatternGenerator):
         if kind in ("lag", "lead"):
             far = f", {self.random.randint(0, 3)}" if self.chance(0.5) else ""
             return f"{kind}({argument}{far})", type_name, False, True
-        whole = "DOUBLE" if type_name == "DOUBLE" else "BIGINT"
-        types = {"count": "BIGINT", "sum": whole, "avg": "DOUBLE"}
+        argument = self.digits(kind, argument, type_name)
+        types = {"count": "BIGINT", "sum": summed(type_name), "avg": mean(type_name)}
         call, result = f"{kind}({argument})", types.get(kind, type_name)
         if self.chance(0.1) and kind in ("count", "sum", "avg", "min", "max"):
             call += f" FILTER (WHERE {self.predicate(columns, 1)})"
@@ -417,7 +430,8 @@ class QueryGenerator(PatternGenerator):
         if type_name in NUMBERS and self.chance(0.2):
             if self.chance(0.5):
                 second, other = self.aggregate_call(columns, numeric=True)
-                type_name = "DOUBLE" if "DOUBLE" in (type_name, other) else "BIGINT"
+                types = {type_name, other}
+                type_name = next((t for t in ("DOUBLE", DECIMAL) if t in types), "BIGINT")
                 return f"{first} {self.random.choice('+-')} {second}", type_name, None
             return f"coalesce({first}, 0)", type_name, None
         return first, type_name, None
@@ -458,9 +472,16 @@ class QueryGenerator(PatternGenerator):
         if kind == "percentile":
             return f"percentile({argument}, {self.random.choice([0, 0.25, 0.5, 0.9, 1])})", "DOUBLE"
         if kind == "sum":
-            return f"sum({argument})", "DOUBLE" if type_name == "DOUBLE" else "BIGINT"
+            return f"sum({argument})", summed(type_name)
+        if kind == "avg":
+            return f"avg({self.digits(kind, argument, type_name)})", mean(type_name)
         result = type_name if kind in ("min", "max") else "DOUBLE"
         return f"{kind}({argument})", result
+
+    def digits(self, kind, argument, type_name):
+        """An argument with the digits of its type, which those of a mean follow from."""
+        is_needed = kind == "avg" and type_name == DECIMAL
+        return f"CAST({argument} AS {DECIMAL})" if is_needed else argument
 
     def argument(self, type_name, columns):
         """What is aggregated: mostly a column, and always something that depends on the row."""
@@ -544,6 +565,9 @@ class QueryGenerator(PatternGenerator):
         kinds |= {"CROSS JOIN": 0.7, "LEFT SEMI JOIN": 1.2, "LEFT ANTI JOIN": 1.2}
         comma = self.weighted(**kinds) == "comma"
         for _ in range(count - 1):
+            if not comma and not self.nested and self.chance(0.1):
+                first = self.lateral(first)
+                continue
             other = self.item(depth - 1, MAX_PAIRS // max(first.rows, 1))
             del_comma = {k: w for k, w in kinds.items() if k != "comma"}
             first = self.join("," if comma else self.weighted(**del_comma), first, other)
@@ -560,6 +584,36 @@ class QueryGenerator(PatternGenerator):
         names_stream = left.names_stream or right.names_stream
         times = left.times if columns == left.columns else left.times + right.times
         return Source(text, columns, names_stream, rows, kind == ",", left.ends, times=times)
+
+    def lateral(self, left):
+        """A join with a subquery that is one for each row of the left side."""
+        self.nested += 1
+        source, where = self.inner(left.columns)
+        self.nested -= 1
+        kind, alias = self.weighted(rows=3, whole=2, grouped=1, first=2), f"l{self.aliases}"
+        if kind in ("rows", "first"):
+            types = [self.type_of(source.columns) for _ in range(self.random.randint(1, 2))]
+            items, schema = self.aliased([(self.simple(t, source.columns), t, None) for t in types])
+            order = f" ORDER BY {self.order(source.columns)} LIMIT {self.random.randint(1, 2)}"
+            rest = order if kind == "first" else ""
+        else:
+            key = self.key(self.random.choice(source.columns), source.columns)
+            pairs = [self.aggregate(source.columns), *([key] if kind == "grouped" else [])]
+            items, schema = self.aliased(pairs)
+            rest = f" GROUP BY {key[0]}" if kind == "grouped" else ""
+            rest += " HAVING count(*) > 1" if self.chance(0.2) else ""
+        query = f"LATERAL (SELECT {items} FROM {source.text}{where}{rest}) {alias}"
+        columns = tuple(Column(alias, name, type_name) for name, type_name in schema)
+        word = self.random.choice([" CROSS JOIN", " JOIN", " LEFT JOIN"])
+        on = "" if "CROSS" in word else f" ON {self.predicate(left.columns + columns, 1)}"
+        return replace(
+            left,
+            text=f"{left.text}{word} {query}{on}",
+            columns=left.columns + columns,
+            rows=max(1, left.rows * source.rows // 3),
+            comma=False,
+            is_one_stream=False,
+        )
 
     def join_condition(self, left, right):
         """Mostly an equality; sometimes with more to it, sometimes none at all."""
@@ -894,14 +948,19 @@ class QueryGenerator(PatternGenerator):
         conjuncts = [self.correlation(source.columns, outer) for _ in range(count)]
         if self.chance(0.12):
             conjuncts.append(self.outer_comparison(source.columns, outer))
+        if self.beyond and self.chance(0.4):
+            draw = self.random.choice([self.correlation, self.outer_comparison])
+            conjuncts.append(draw(source.columns, self.beyond))
         if self.chance(0.35):
             conjuncts.append(self.predicate(source.columns, 1))
         if self.chance(self.of_time):
             conjuncts.append(self.turning(source))
         if self.nested < 1 and self.chance(0.12):
+            known, self.beyond = self.beyond, outer
             self.nested += 1
             conjuncts.append(self.with_subquery(source.columns))
             self.nested -= 1
+            self.beyond = known
         self.random.shuffle(conjuncts)
         conjuncts = [c for c in conjuncts if c]
         return source, " WHERE " + " AND ".join(conjuncts) if conjuncts else ""
@@ -949,6 +1008,9 @@ class QueryGenerator(PatternGenerator):
             return str(self.random.randint(-1, 4))
         if type_name == "DOUBLE":
             return str(self.random.choice([-0.5, 0.0, 0.5, 1.0, 1.5, 2.5]))
+        if type_name == DECIMAL:
+            number = self.random.choice(["-0.5", "0.000", "0.25", "1.125", "2"])
+            return self.random.choice([number, f"DECIMAL '{number}'"])
         if type_name == "STRING":
             return f"'{self.random.choice(STRINGS)}'"
         if type_name == "BOOLEAN":
@@ -1008,6 +1070,9 @@ class QueryGenerator(PatternGenerator):
                 [f"abs({operand})", f"CAST({self.expression('INT', columns, 0)} AS DOUBLE)"]
             )
         choices = [f"abs({operand})", f"-({operand})"]
+        if type_name == DECIMAL:
+            made = f"CAST({self.expression('DOUBLE', columns, 0)} AS {DECIMAL})"
+            return self.random.choice([*choices, made, f"CAST({operand} AS DECIMAL(20, 1))"])
         if type_name == "INT":
             choices.append(f"length({self.expression('STRING', columns, 0)})")
             choices.append(f"CAST({self.expression('DOUBLE', columns, 0)} AS INT)")

@@ -496,6 +496,23 @@ class Joined(Judge):
         return self.left.moves() | self.right.moves()
 
 
+class Lateral(Joined):
+    """The rows of a subquery for each row of the left side, which it sees as the enclosing one."""
+
+    reads_outer = True  # what it leaves out follows from pairs that are never looked at together
+
+    def evaluated(self, instant, outer):
+        aside, result = [], []
+        for row in self.left.rows(instant, outer):
+            rights = self.right.rows(instant, Environment(row, None, instant, outer))
+            self.spend(1 + len(rights))
+            pairs = [Environment(row + right, None, instant, outer) for right in rights]
+            found = [e.row for e in pairs if self.holds(self.condition, e, "ON", aside)]
+            nulls = [row + (None,) * len(self.right.columns)] if self.kind == "left" else []
+            result += found or nulls
+        return result, aside
+
+
 class Selected(Judge):
     """SELECT … FROM … WHERE … GROUP BY … HAVING; ``subqueries`` are those in its expressions."""
 
@@ -1013,12 +1030,24 @@ class Database:
                 return named
             bound = (lambda ticks: ticks) if counts_ticks(table) else self.bound
             return Timed(named, item.alias, bound)
-        left, right = self.source(item.left, timed), self.source(item.right, timed)
+        left = self.source(item.left, timed)
+        if isinstance(item.right, Table) and item.right.lateral:
+            return self.lateral(item, left)
+        right = self.source(item.right, timed)
         if item.on is None:
             return Joined(item.kind, left, right, lambda environment: True, self.skip, self.spend)
         scope = Scope(left.columns + right.columns)
         condition = Compiler(self, scope, None).compile(item.on)
         return self.judge(Joined(item.kind, left, right, condition, self.skip, self.spend))
+
+    def lateral(self, item, left):
+        """A subquery that is evaluated for each row of what stands before it."""
+        table = item.right
+        query = self.relation(table.source, Scope(left.columns))
+        right = Named(query, table.alias, table.columns)
+        scope = Scope(left.columns + right.columns)
+        on = Compiler(self, scope, None).compile(item.on or ("literal", True))
+        return self.judge(Lateral(item.kind, left, right, on, self.skip, self.spend))
 
     def judge(self, plan):
         """The plan, noted as one whose clauses may fail."""
@@ -1175,8 +1204,15 @@ class Compiler:
         levels, position = self.scope.find(qualifier, name)
         if levels == 0:
             return lambda e: e.row[position]
-        assert levels == 1, "correlated with more than the directly enclosing query"
-        return lambda e: e.outer.row[position]
+        if levels == 1:
+            return lambda e: e.outer.row[position]
+
+        def value(e):
+            for _ in range(levels):
+                e = e.outer
+            return e.row[position]
+
+        return value
 
     def is_clock(self, qualifier, name):
         """Whether a name is that of the time."""

@@ -71,6 +71,7 @@ class Table:
     window: Window | None = None
     sampled: bool = False
     columns: tuple = ()
+    lateral: bool = False
 
 
 @dataclass
@@ -465,6 +466,7 @@ class Parser(MatchParser):
             self.expect(")")
             item.alias = self.alias() or item.alias
             return item
+        lateral = self.accept("lateral")
         source = self.match_recognize(self.table_source())
         alias = self.alias()
         window = self.window() if self.peek() == "[" else None
@@ -475,7 +477,7 @@ class Parser(MatchParser):
         columns = ()
         if isinstance(source, str) and source.lower() in self.named:
             source, columns = self.named[source.lower()]
-        return Table(source, alias, window, sampled, columns)
+        return Table(source, alias, window, sampled, columns, lateral)
 
     def table_source(self):
         if self.peek() in (*TO_STREAM, "relation") and self.peek(1) == "(":
@@ -700,7 +702,10 @@ class Parser(MatchParser):
         if self.peek() == "cast" and self.peek(1) == "(":
             self.position += 1
             return self.parenthesised(self.cast)
-        if self.peek() in ("date", "timestamp") and self.tokens[self.position + 1][0] == "string":
+        if (
+            self.peek() in ("date", "timestamp", "decimal")
+            and self.tokens[self.position + 1][0] == "string"
+        ):
             type_name = self.name().upper()
             return ("cast", self.primary(), type_name)
         if self.peek() in RANKINGS and self.peek(1) == "(":
@@ -723,7 +728,11 @@ class Parser(MatchParser):
     def cast(self):
         value = self.expression()
         self.expect("as")
-        return ("cast", value, self.name().upper())
+        name = self.name().upper()
+        if name == "DECIMAL" and self.peek() == "(":
+            digits = self.parenthesised(lambda: self.comma_list(self.expression))
+            name += f"({', '.join(str(number) for _, number in digits)})"
+        return ("cast", value, name)
 
     def case(self):
         """CASE x WHEN v … means CASE WHEN x = v …"""

@@ -6,12 +6,13 @@ no value raises ``NoValueError``.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import math
 import operator
 import re
 from datetime import date, datetime, timedelta
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation, localcontext
 from fractions import Fraction
 
 COMPARE = {
@@ -50,6 +51,8 @@ def whole(number):
     """A BIGINT result."""
     if isinstance(number, int) and not fits(number):
         raise NoValueError
+    if isinstance(number, Decimal) and abs(number) >= 10**38:
+        raise NoValueError
     return number
 
 
@@ -64,7 +67,7 @@ def compare(symbol, left, right):
     left, right = (
         v // timedelta.resolution if isinstance(v, timedelta) else v for v in (left, right)
     )
-    return COMPARE[symbol](left, right)
+    return COMPARE[symbol](*alike(left, right))
 
 
 def logical_not(value):
@@ -102,11 +105,22 @@ def arithmetic(symbol, left, right):
         return None
     if symbol == "%":
         return remainder(left, right)
+    left, right = alike(left, right)
     apply = {
         "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
         "||": operator.add,
     }[symbol]  # fmt: skip
-    return whole(apply(left, right))
+    with localcontext(Context(prec=200)):
+        return whole(apply(left, right))
+
+
+def alike(left, right):
+    """Two numbers; beside a decimal one that is written with a point is one too."""
+    if isinstance(left, Decimal) and isinstance(right, float):
+        return left, Decimal(repr(right))
+    if isinstance(left, float) and isinstance(right, Decimal):
+        return Decimal(repr(left)), right
+    return left, right
 
 
 def of_times(symbol, left, right):
@@ -125,6 +139,7 @@ def midnight(moment):
 
 def remainder(left, right):
     """The remainder with the sign of the dividend."""
+    left, right = alike(left, right)
     if isinstance(left, float) or isinstance(right, float):
         return math.fmod(left, right)
     size = abs(left) % abs(right)
@@ -170,6 +185,10 @@ def converted(value, type_name):
     """The value as another type."""
     if type_name == "DOUBLE":
         return float(value)
+    if type_name.startswith("DECIMAL"):
+        return as_decimal(value, type_name)
+    if isinstance(value, Decimal):
+        return format(value, "f")
     if type_name in ("STRING", "VARCHAR"):
         return str(value).lower() if isinstance(value, bool) else str(value)
     if type_name == "BOOLEAN":
@@ -181,9 +200,27 @@ def converted(value, type_name):
     return {"TIMESTAMP": datetime, "DATE": date}[type_name].fromisoformat(value)
 
 
+def as_decimal(value, type_name):
+    """A number with so many digits; one that has more fails, an unreadable string is NULL."""
+    try:
+        made = Decimal(repr(value) if isinstance(value, float) else value)
+    except InvalidOperation:
+        return None
+    if type_name == "DECIMAL":
+        return made
+    precision, scale = map(int, re.findall(r"\d+", type_name))
+    made = made.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, Context(prec=200))
+    if abs(int(made.scaleb(scale, Context(prec=200)))) >= 10**precision:
+        if isinstance(value, str):
+            return None
+        raise NoValueError
+    return made
+
+
 def half_up(value, digits=0):
     """ROUND: halves go away from zero."""
-    rounded = Decimal(repr(value)).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
+    number = value if isinstance(value, Decimal) else Decimal(repr(value))
+    rounded = number.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
     return whole(type(value)(rounded))
 
 
@@ -356,6 +393,8 @@ def aggregate(name, values, parameter=None):
     if name == "percentile":
         return percentile(sorted(values), parameter)
     total = sum(map(Fraction, values))
+    if name in ("sum", "avg") and all(isinstance(v, Decimal) for v in values):
+        return of_decimals(name, values)
     if name == "sum":
         if any(isinstance(v, float) for v in values):
             return float(total)
@@ -365,6 +404,16 @@ def aggregate(name, values, parameter=None):
     if name == "avg":
         return float(total / len(values))
     return deviation(name, values, total / len(values))
+
+
+def of_decimals(name, values):
+    """The sum, or the mean with four digits more behind the point, rounded half away from zero."""
+    exact = Context(prec=200, rounding=ROUND_HALF_UP)
+    total = functools.reduce(exact.add, values)
+    if name == "sum":
+        return total
+    last = Decimal(1).scaleb(min(v.as_tuple().exponent for v in values) - 4)
+    return exact.quantize(exact.divide(total, Decimal(len(values))), last)
 
 
 OWN_AGGREGATES = {}

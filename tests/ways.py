@@ -8,17 +8,21 @@ import random
 import shutil
 import tempfile
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from millpond import Engine
 from millpond.execution.executor import Executors
 from millpond.execution.runtime import EngineRuntime
 from millpond.planning.placement import edges
+from millpond.scheduling.snapshot import PartitionSnapshot
+from millpond.scheduling.strategy_text import THREADED
 from tests.crashing import Mortal
+from tests.drawn_examples import TIMES
 
 PROCESSORS = (1, 2, 3, 4)
 DRIVER_ROWS = (50_000, 0, 3, 10**9)
 STORES = ("memory", "directory", "dying")
+SELDOM = 0.1
 
 
 @dataclass(frozen=True)
@@ -43,8 +47,20 @@ class Way:
     """Whether queries that differ in constants only run as one."""
     residents: str = "auto"
     """Whether residents do the steps on the executors, or jobs of Spark's."""
+    mode: str = "free"
+    """In which threads steps are done."""
+    slice: str = "0"
+    """How long a step may take."""
+    divides: float = 0.0
+    """Before which part of the steps partitions, and what is in them, are other ones."""
     shortens: float = 0.0
     """After which part of the calls a store's log begins anew."""
+    validates: float = 1.0
+    """After which part of the commits the engine looks whether its parts agree, beside the end."""
+
+    def seldom_validated(self):
+        """The same in `make test`, where to look after every commit takes longer than all else."""
+        return self if TIMES else replace(self, validates=SELDOM)
 
     @staticmethod
     def drawn(seed):
@@ -62,7 +78,10 @@ class Way:
             rng.choice(("1 GB", "1 GB", "300 B")),
             rng.choice(("auto", "on", "off")),
             rng.choice(("auto", "auto", "0")),
-            rng.choice((0.0, 0.3)),
+            shortens=rng.choice((0.0, 0.3)),
+            mode=rng.choice(("free", "free", "gts", "ots", "hmts", "di")),
+            slice=rng.choice(("0", "0", "1 us")),
+            divides=rng.choice((0.0, 0.0, 0.2)),
         )
 
     def engines(self, spark, **more):
@@ -74,7 +93,9 @@ class Way:
             settings = settings | more
             settings |= {"processors": self.processors, "driver_rows": self.driver_rows}
             settings |= {"linear": self.linear, "budget": self.budget, "sharing": self.sharing}
-            settings |= {"validate": "on", "residents": self.residents}
+            settings |= {"validate": "on", "residents": self.residents, "slice": self.slice}
+            if settings.get("strategy") not in THREADED:
+                settings |= {"mode": self.mode}
             settings |= {"overload": "approximate", "latency": "1 hour"}  # which changes nothing
             directory = None if self.store == "memory" else tempfile.mkdtemp(prefix="millpond-test")
 
@@ -85,13 +106,18 @@ class Way:
                 repeated(rng, self.repeats),
                 moving_queues(rng, self.moves),
                 switching_places(rng, self.switches),
+                dividing(rng, self.divides),
+                validating(self.seed, self.validates),
             ):
                 death = 0.25 if self.store == "dying" else 0.0
                 chances = (lambda: rng.random() < death), (lambda: rng.random() < self.shortens)
                 engine = make() if directory is None else Mortal(make, *chances)
                 try:
                     with engine as open_engine:
+                        if self.divides:
+                            open_engine.execute("CREATE PARTITION IF NOT EXISTS drawn")
                         yield open_engine
+                        open_engine.validate()
                 finally:
                     if directory is not None:
                         shutil.rmtree(directory, ignore_errors=True)
@@ -122,6 +148,22 @@ def repeated(rng, share):
         Executors.execute = execute
 
 
+@contextlib.contextmanager
+def validating(seed, share):
+    """Has engines that validate themselves do so after some commits only."""
+    validate, rng = Engine.validate_if_set, random.Random(seed)
+
+    def perhaps(self):
+        if rng.random() < share:
+            validate(self)
+
+    Engine.validate_if_set = perhaps
+    try:
+        yield
+    finally:
+        Engine.validate_if_set = validate
+
+
 def moving_queues(rng, share):
     """Before some steps, has queues stand somewhere else."""
 
@@ -142,6 +184,26 @@ def drawn_parts(rng, runtime):
     operators = sorted(runtime.operators.graph.operators)
     parts = [name for each in operators for name in runtime.cutting.cuts.named(each)]
     return [name for name in parts if rng.random() < 0.5]
+
+
+def dividing(rng, share):
+    """Before some steps, has other partitions with other strategies, threads and operators."""
+
+    def divide(runtime):
+        made = [
+            PartitionSnapshot(
+                f"p{number}",
+                rng.choice(("fifo", "chain", "greedy", "path-capacity")),
+                threads=rng.randint(1, 3),
+                priority=rng.choice((0.01, 1.0, 9.0)),
+            )
+            for number in range(rng.randint(1, 3))
+        ]
+        operators = sorted(runtime.operators.graph.operators)
+        by_hand = {each: rng.choice(made).name for each in operators if rng.random() < 0.5}
+        runtime.use_partitions(made, by_hand)
+
+    return before_steps(rng, share, divide)
 
 
 def switching_places(rng, share):

@@ -7,7 +7,7 @@ early waits twice as long before the next time, so that the rate does not swing.
 
 Where it is known how much work comes in a second (the *load*), nobody has to wait until answers are
 behind: as soon as so much work waits that they will be, the part of it is kept that can be done.
-And no more is kept again than can be.
+And no more is kept again than can be. What waits by then is thinned, so that it is done in time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ RAISE = 4.0
 EARLY = 0.25
 """If more than this part of what answers may be behind is work that waits, and more comes than can
 be done, that is soon too much."""
-LEAST_LOAD, TARGET = 0.2, 0.7
+LEAST_LOAD, TARGET = 0.2, 0.85
 """Then so much of what can be done is kept: the less, the more waits that has to be done too."""
 FULL, LARGE = 0.9, 1.25
 """Where it is known how much comes, more is kept again up to that load, if it is so many times as
@@ -32,8 +32,32 @@ TRUSTED = 4.0
 """Answers that are behind by so many times what they may be show that it is not known."""
 LEAST_PERCENT = 0.01
 """Nobody decides to keep less: some tuples always are."""
+LATE, ROOM = 0.5, 0.1
+"""No more may wait than is work for this part of the time by which answers may be behind, steps
+under way included; beside these, for this part at least."""
 LONGEST_SECONDS = 60.0
 """Nobody waits longer than that before more is kept."""
+
+
+def left_percent(
+    percent: float,
+    least_percent: float,
+    allowed_seconds: float,
+    work_seconds: float,
+    free_seconds: float,
+) -> float:
+    """How many percent are left of tuples that wait, of which so many were kept: of all work that
+    waits, the ``free`` part is of tuples that no step has taken.
+
+    >>> left_percent(40.0, 1.0, 2.0, work_seconds=0.9, free_seconds=0.9)
+    40.0
+    >>> left_percent(40.0, 1.0, 2.0, work_seconds=4.2, free_seconds=4.0)
+    8.0
+    """
+    room = max(ROOM * allowed_seconds, LATE * allowed_seconds - (work_seconds - free_seconds))
+    if free_seconds <= room:
+        return percent
+    return min(percent, max(least_percent, LEAST_PERCENT, round(percent * room / free_seconds, 4)))
 
 
 @dataclass(frozen=True)

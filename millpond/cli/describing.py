@@ -3,6 +3,7 @@
 from millpond.catalog import (
     Catalog,
     Entry,
+    PartitionEntry,
     QueryEntry,
     RelationEntry,
     StreamEntry,
@@ -47,12 +48,15 @@ def _details(entry: Entry) -> list[str]:
         return [*_key(entry), f"FROM {entry.source}", *changes]
     if isinstance(entry, ViewEntry):
         return str(entry.plan).splitlines()
+    if isinstance(entry, PartitionEntry):
+        return [str(entry), *(f"OPERATOR {each}" for each in entry.operators)]
     sink = [f"INTO {entry.sink}"] if entry.sink else []
     state = "active" if entry.active else "inactive"
     tolerates = [] if entry.tolerates is None else [str(entry.tolerates)]
+    partition = [f"PARTITION {entry.partition}"] if entry.partition else []
     reduced = [f"REDUCED TO ({', '.join(entry.reduced)})"] if entry.reduced else []
     words = entry.text.strip().splitlines()
-    return [f"weight {entry.weight:g}, {state}", *tolerates, *reduced, *words, *sink]
+    return [f"weight {entry.weight:g}, {state}", *partition, *tolerates, *reduced, *words, *sink]
 
 
 def _key(entry: RelationEntry) -> list[str]:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
 import httpx
@@ -33,6 +34,15 @@ SPARK_BYTES = 2**30
 
 LEAST_SHARED_BYTES, LEAST_DISK_BYTES = 256 * 2**20, 2**30
 LEAST_FILES = 4_096
+EXTRAS = {
+    "avro": "fastavro",
+    "kafka": "confluent_kafka",
+    "mqtt": "paho",
+    "postgres": "psycopg",
+    "websocket": "websockets",
+}
+"""What connectors need that is installed apart: the extra, and the package that it brings."""
+
 AHEAD_SECONDS = 60.0
 """A file may be so much newer than the clock says."""
 
@@ -61,6 +71,7 @@ def findings(settings: Settings, port: int, starts_spark: bool) -> Iterator[Find
     yield _room("disk", _place(settings), LEAST_DISK_BYTES)
     yield from _store(settings)
     yield _files()
+    yield _extras()
     yield _port(port)
     yield _clock(settings)
 
@@ -87,6 +98,17 @@ def _spark(settings: Settings, starts: bool) -> Finding:
         return Finding("Spark", BAD, f"{there} does not start: {first[:200]}", way_out)
     words = f"{there} starts and counts to {rows}, in {time.monotonic() - began:.1f} s"
     return Finding("Spark", GOOD, words)
+
+
+def _extras() -> Finding:
+    """Which packages of connectors are there, that are installed apart."""
+    there = {extra: find_spec(module) is not None for extra, module in EXTRAS.items()}
+    missing = [extra for extra, is_there in there.items() if not is_there]
+    words = ", ".join(extra for extra, is_there in there.items() if is_there) or "none"
+    if not missing:
+        return Finding("extras", GOOD, f"of connectors: {words}")
+    more = f"pip install 'millpond[{','.join(missing)}]' brings the others"
+    return Finding("extras", GOOD, f"of connectors: {words}; {more}")
 
 
 def _memory(settings: Settings) -> Finding:

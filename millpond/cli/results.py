@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime
+from decimal import Decimal
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -117,6 +118,8 @@ def shown(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, datetime):
         return value.isoformat(" ")
+    if isinstance(value, Decimal):
+        return format(value, "f")
     return value.isoformat() if isinstance(value, date) else str(value)
 
 
@@ -193,7 +196,9 @@ def _one_line(value: Any) -> str:
 
 
 def _is_number(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+    return bool(
+        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    )
 
 
 def _print(text: str) -> None:

@@ -2,11 +2,19 @@
 
 import pyarrow.compute as pc
 
-from millpond.catalog import Constraint, QueryEntry, RelationEntry, StreamEntry, ViewEntry
+from millpond.catalog import (
+    Constraint,
+    PartitionEntry,
+    QueryEntry,
+    RelationEntry,
+    StreamEntry,
+    ViewEntry,
+)
 from millpond.connectors.python_values import moment
 from millpond.cql.apply import scanned
 from millpond.cql.statements import (
     Action,
+    AlterPartition,
     AlterPlan,
     AlterQuery,
     AlterStream,
@@ -44,6 +52,8 @@ def words_for(action: Action, engine: Engine) -> str:
             return f"nothing follows in {action.stream} that is like that"
         case Delete() | Update():
             return f"relation {action.relation} changed"
+        case AlterQuery(partition=str() as partition):
+            return f"query {action.name} is in {f'partition {partition}' if partition else 'none'}"
         case AlterQuery():
             entry = engine.query_entry(action.name)
             state = "active" if entry.active else "inactive"
@@ -64,6 +74,8 @@ def words_for(action: Action, engine: Engine) -> str:
         case AlterStream():
             delay = engine.entities().get("stream", action.name).get("delay")
             return f"stream {action.name} has delay {delay}"
+        case AlterPartition():
+            return f"partition {action.name} has {engine.catalog.get(action.name)}"
         case AlterPlan():
             return f"{'a queue' if action.has_queue else 'no queue'} after {action.operator}"
         case SetOption():
@@ -102,6 +114,9 @@ def _created(action: Create, engine: Engine) -> str:
             rows = int(pc.sum(engine.inputs.relation(entry.name).changes()["_w"]).as_py() or 0)
             count = f"{rows} row{'' if rows == 1 else 's'}" if rows else "no rows yet"
             return f"relation {entry.name} declared, {count}"
+        case PartitionEntry():
+            how = "ALTER QUERY … SET PARTITION puts queries in it"
+            return f"partition {entry.name} declared, {entry}; {how}"
         case ViewEntry():
             return f"view {entry.name} declared"
         case QueryEntry():

@@ -9,6 +9,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date
+from decimal import Decimal
 from typing import Any
 from urllib.parse import quote
 
@@ -379,6 +380,8 @@ def _body(rows: Any) -> tuple[bytes, str]:
 def _json(value: Any) -> Any:
     if isinstance(value, date):
         return value.isoformat()
+    if isinstance(value, Decimal):
+        return str(value)
     if hasattr(value, "item"):
         return value.item()
     raise StateError(f"{value!r} can not be sent")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +31,7 @@ Promised = Sequence[tuple[int, int]]
 """What is promised among tuples: how many come before, and the time that is over behind them."""
 
 
+@lru_cache(maxsize=1024)
 def stream_page_schema(schema: Schema) -> pa.Schema:
     """Pages of a base stream: time, order of arrival, then the declared columns as c0…"""
     numbers = [pa.field("_ts", pa.int64()), pa.field("_seq", pa.int64())]

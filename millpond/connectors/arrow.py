@@ -1,6 +1,8 @@
 """CQL's types in Arrow, and the conversion of columns that come in another type."""
 
 from collections.abc import Callable
+from decimal import Decimal
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -12,19 +14,32 @@ from millpond.schema import Field, Schema, Type
 RowPosition: TypeAlias = Callable[[int], str]
 """Says where the row with a number (from zero) comes from; may be slow, so ask on errors only."""
 
-ARROW_TYPES = {
-    Type.BOOLEAN: pa.bool_(),
-    Type.INT: pa.int32(),
-    Type.BIGINT: pa.int64(),
-    Type.DOUBLE: pa.float64(),
-    Type.STRING: pa.string(),
-    Type.DATE: pa.date32(),
-    Type.TIMESTAMP: pa.timestamp("us"),
-    Type.NULL: pa.null(),
-}
+
+class _ArrowTypes(dict[Type, pa.DataType]):
+    """The Arrow type of each type; those with parameters are made when they are asked for."""
+
+    def __missing__(self, type_: Type) -> pa.DataType:
+        if not type_.is_decimal:
+            raise KeyError(type_)
+        return pa.decimal128(type_.precision, type_.scale)
+
+
+ARROW_TYPES = _ArrowTypes(
+    {
+        Type.BOOLEAN: pa.bool_(),
+        Type.INT: pa.int32(),
+        Type.BIGINT: pa.int64(),
+        Type.DOUBLE: pa.float64(),
+        Type.STRING: pa.string(),
+        Type.DATE: pa.date32(),
+        Type.TIMESTAMP: pa.timestamp("us"),
+        Type.NULL: pa.null(),
+    }
+)
 """TIMESTAMP is in UTC, without a zone of its own."""
 
 
+@lru_cache(maxsize=1024)
 def arrow_schema(schema: Schema) -> pa.Schema:
     """The Arrow schema of tables that hold these columns."""
     return pa.schema([pa.field(field.name, ARROW_TYPES[field.type]) for field in schema.fields])
@@ -37,13 +52,27 @@ def conform(
 
     Text becomes a TIMESTAMP or a DATE; with ``read_text`` it becomes any type, as in a CSV file.
     """
+    wanted = arrow_schema(schema)
+    if table.schema.equals(wanted) and _is_sound(table):
+        return table.replace_schema_metadata()
     columns = [
         _convert(table.column(position), field, where, read_text)
         for field, position in zip(
             schema.fields, positions(table.column_names, schema, where), strict=True
         )
     ]
-    return pa.table(columns, schema=arrow_schema(schema))
+    return pa.table(columns, schema=wanted)
+
+
+def _is_sound(table: pa.Table) -> bool:
+    """Whether what a table has as text is text; if not, columns one by one say where it is not."""
+    try:
+        for position, column in enumerate(table.schema.types):
+            if is_text(column):
+                table.column(position).validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def positions(names: list[str], schema: Schema, where: RowPosition) -> list[int]:
@@ -113,12 +142,25 @@ def _cast(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
         return column
     if is_text(column.type) and not is_text(wanted):
         return _read(column, wanted)
+    if pa.types.is_decimal(wanted):
+        return _exact(column, wanted)
     options = pc.CastOptions(
         target_type=wanted,
         allow_time_truncate=True,
         allow_float_truncate=pa.types.is_floating(wanted),  # a BIGINT as DOUBLE may be rounded
     )
     return pc.cast(column, options=options)
+
+
+def _exact(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
+    """Numbers as DECIMALs: doubles are the numbers that they are written as."""
+    if pa.types.is_floating(column.type):
+        values = column.cast(pa.float64()).to_pylist()
+        exact = [None if value is None else Decimal(repr(value)) for value in values]
+        return pa.chunked_array([pa.array(exact, wanted)])
+    if pa.types.is_integer(column.type):
+        column = column.cast(pa.decimal256(76, wanted.scale))
+    return column.cast(wanted)
 
 
 def _read(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
@@ -142,7 +184,7 @@ def _may_become(given: pa.DataType, wanted: Type, read_text: bool) -> bool:
     if pa.types.is_null(given):
         return True
     if is_text(given):
-        return read_text or wanted in (Type.STRING, Type.TIMESTAMP, Type.DATE)
+        return read_text or wanted in _OF_TEXT or wanted.is_decimal
     if wanted.is_number:
         return any(kind(given) for kind in _NUMBER_KINDS)
     if wanted is Type.TIMESTAMP:
@@ -150,13 +192,14 @@ def _may_become(given: pa.DataType, wanted: Type, read_text: bool) -> bool:
     return wanted is Type.DATE and bool(pa.types.is_date(given))
 
 
+_OF_TEXT = (Type.STRING, Type.TIMESTAMP, Type.DATE)
 _NUMBER_KINDS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
-_TEXT_KINDS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+_TEXT_KINDS = {each().id for each in (pa.string, pa.large_string, pa.string_view)}
 
 
 def is_text(given: pa.DataType) -> bool:
     """Whether a column of this Arrow type holds text."""
-    return any(kind(given) for kind in _TEXT_KINDS)
+    return given.id in _TEXT_KINDS
 
 
 def _first_fault(column: pa.ChunkedArray, wanted: pa.DataType) -> int:

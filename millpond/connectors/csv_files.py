@@ -13,6 +13,7 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
@@ -22,7 +23,7 @@ from millpond.connectors.csv_records import Record, end_of_records, records
 from millpond.connectors.encoding import is_utf8, not_utf8
 from millpond.connectors.files import LONG_BYTES, Block, Blocks
 from millpond.connectors.followed_files import FollowedFiles, is_followed
-from millpond.connectors.python_values import readable_times
+from millpond.connectors.python_values import readable
 from millpond.connectors.secrets import Secret, revealed
 from millpond.connectors.sinks import Results, TextSink, flat
 from millpond.connectors.sources import Declaration, files_of
@@ -41,14 +42,23 @@ def source(
 ) -> CsvSource | FollowedFiles:
     """Reads a file, the ``.csv`` files of a directory, or the files of a pattern; with ``follow``
     as they grow."""
-    form = _Form(
+    form = _form(declaration, header, delimiter, null)
+    if is_followed(declaration, follow):
+        return FollowedFiles(declaration, file, CsvSource(declaration, [], form), ".csv", ".csv.gz")
+    return CsvSource(declaration, files_of(declaration, file, ".csv", ".csv.gz"), form)
+
+
+def csv_text(declaration: Declaration, header: Any, delimiter: Any, null: Any) -> CsvSource:
+    """Reads blocks of CSV that somebody else has."""
+    return CsvSource(declaration, [], _form(declaration, header, delimiter, null))
+
+
+def _form(declaration: Declaration, header: Any, delimiter: Any, null: Any) -> _Form:
+    return _Form(
         _one_character(declaration.name, delimiter),
         str(revealed(null)),
         _header(declaration, header),
     )
-    if is_followed(declaration, follow):
-        return FollowedFiles(declaration, file, CsvSource(declaration, [], form), ".csv", ".csv.gz")
-    return CsvSource(declaration, files_of(declaration, file, ".csv", ".csv.gz"), form)
 
 
 def sink(results: Results, file: str, *, append: bool = False, delimiter: str = ",") -> CsvSink:
@@ -211,7 +221,7 @@ class CsvSink(TextSink):
         """Adds results."""
         options = pyarrow.csv.WriteOptions(include_header=False, delimiter=self._delimiter)
         buffer = pa.BufferOutputStream()
-        pyarrow.csv.write_csv(readable_times(flat(table, self.results)), buffer, options)
+        pyarrow.csv.write_csv(readable(flat(table, self.results)), buffer, options)
         self.append_text(buffer.getvalue().to_pybytes())
 
 

@@ -67,6 +67,8 @@ class GeneratedSource:
         self._done_rows = 0
         self.ends = extent.ends or isinstance(process, Trace)
         self.is_live = declaration.settings.pace == "wall"
+        self._next_seconds: float | None = None
+        """When the first row comes that was not yielded, once that is known."""
 
     def pages(self) -> Iterator[pa.Table]:
         """The rows in order of their time; if live, when that has come."""
@@ -77,8 +79,19 @@ class GeneratedSource:
         page_rows = self._declaration.settings.page_rows
         tables = _without_first(self._tables(), rows)
         if self.is_live:
-            return _at_their_time(tables, page_rows, goes_on=rows > 0)
+            return self._at_their_time(tables, page_rows, goes_on=rows > 0)
         return cut_pages((table for _, table in tables), self._declaration.schema, page_rows)
+
+    def nothing_until(self) -> int | None:
+        """The tick before the next row's: at the pace of the wall clock it is known beforehand.
+
+        The rows of a page that somebody has and has not taken count as rows to come: the next one
+        is only made when it is asked for.
+        """
+        if self._next_seconds is None or self._declaration.timestamp_column is None:
+            return None
+        following = self._start_microseconds + math.floor(self._next_seconds * 1e6)
+        return following // self._declaration.settings.tick_microseconds - 1
 
     def progress(self) -> Progress:
         """Rows made, of those expected."""
@@ -104,6 +117,32 @@ class GeneratedSource:
             self._done_rows += len(within)
             if len(within) < len(times):
                 return
+
+    def _at_their_time(
+        self, tables: Iterator[tuple[FloatArray, pa.Table]], page_rows: int, goes_on: bool
+    ) -> Iterator[pa.Table]:
+        """All rows whose time has come, whenever a page is asked for, but not in ever smaller
+        pages.
+
+        The clock starts with the first page that is asked for: at zero, or if this ``goes_on`` with
+        an earlier run at the time of its first row.
+        """
+        began: float | None = None
+        before = -math.inf
+        for times, table in tables:
+            if began is None:
+                began = time.monotonic() - (float(times[0]) if goes_on else 0.0)
+            handed = 0
+            while handed < len(times):
+                self._next_seconds = float(times[handed])
+                next_page = max(began + self._next_seconds, before + PAGE_SECONDS)
+                time.sleep(max(0.0, next_page - time.monotonic()))
+                due = int(np.searchsorted(times, time.monotonic() - began, side="right"))
+                until = min(max(due, handed + 1), handed + page_rows)
+                has_more = until < due or due == len(times)
+                before = -math.inf if has_more else time.monotonic()
+                yield table.slice(handed, until - handed)
+                handed = until
 
     def _table(self, times: FloatArray) -> pa.Table:
         rows = np.arange(self._done_rows, self._done_rows + len(times))
@@ -151,31 +190,6 @@ def _without_first(
         if len(times) > rows:
             yield times[rows:], table.slice(rows)
         rows = max(0, rows - len(times))
-
-
-def _at_their_time(
-    tables: Iterator[tuple[FloatArray, pa.Table]], page_rows: int, goes_on: bool
-) -> Iterator[pa.Table]:
-    """All rows whose time has come, whenever a page is asked for, but not in ever smaller pages.
-
-    The clock starts with the first page that is asked for: at zero, or if this ``goes_on`` with an
-    earlier run at the time of its first row.
-    """
-    began: float | None = None
-    before = -math.inf
-    for times, table in tables:
-        if began is None:
-            began = time.monotonic() - (float(times[0]) if goes_on else 0.0)
-        handed = 0
-        while handed < len(times):
-            next_page = max(began + float(times[handed]), before + PAGE_SECONDS)
-            time.sleep(max(0.0, next_page - time.monotonic()))
-            due = int(np.searchsorted(times, time.monotonic() - began, side="right"))
-            until = min(max(due, handed + 1), handed + page_rows)
-            has_more = until < due or due == len(times)
-            before = -math.inf if has_more else time.monotonic()
-            yield table.slice(handed, until - handed)
-            handed = until
 
 
 def value_generator(declaration: Declaration, seed: int | None, keys: int) -> ValueGenerator:

@@ -17,8 +17,8 @@ from millpond.connectors.bad_rows import BadRow, salvaged, told_apart
 from millpond.connectors.files import Block
 from millpond.connectors.http_events import Event, Events
 from millpond.connectors.json_lines import JsonLines, one_line
-from millpond.connectors.secrets import Secret, revealed
-from millpond.connectors.sources import Declaration, Progress, SourcePage
+from millpond.connectors.secrets import Secret
+from millpond.connectors.sources import Declaration, Progress, SourcePage, is_true
 from millpond.connectors.times import check_times
 from millpond.connectors.web_client import FAULTS, Address
 from millpond.errors import InputError
@@ -40,10 +40,8 @@ def source(
     gaps: bool = False,
 ) -> HttpSource:
     """Reads a response row by row, as it comes."""
-    given = {"true": True, "false": False}.get(str(revealed(gaps)).lower())
-    if given is None:
-        raise InputError(f"{declaration.name}: gaps is true or false, not {gaps!r}")
-    return HttpSource(declaration, Address(declaration.name, url, token), given)
+    takes_gaps = is_true(declaration.name, "gaps", gaps)
+    return HttpSource(declaration, Address(declaration.name, url, token), takes_gaps)
 
 
 class HttpSource:

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -136,7 +137,8 @@ class JsonLines:
 
     def _read_by_line(self, block: Block, where: RowPosition) -> pa.Table:
         lines = enumerate(_numbered_lines(block))
-        rows = [_object(partial(where, row), line) for row, (_, line) in lines]
+        exact = self.schema.has_decimals
+        rows = [_object(partial(where, row), line, exact) for row, (_, line) in lines]
         return rows_to_arrow(rows, self.schema, where, lenient=True)
 
 
@@ -185,10 +187,10 @@ def _key(name: bytes) -> re.Pattern[bytes]:
     return re.compile(rb'"(' + re.escape(name) + rb')"[ \t]*:', re.IGNORECASE)
 
 
-def _object(where: Callable[[], str], line: bytes) -> dict[str, Any]:
+def _object(where: Callable[[], str], line: bytes, exact: bool) -> dict[str, Any]:
     """The object of a line; ``where`` is asked only if there is a fault."""
     try:
-        row = _parsed(line)
+        row = _parsed(line, exact)
     except UnicodeDecodeError as error:
         raise _not_utf8(where(), line, error) from None
     except json.JSONDecodeError as error:
@@ -204,8 +206,10 @@ def _object(where: Callable[[], str], line: bytes) -> dict[str, Any]:
     return row
 
 
-def _parsed(line: bytes) -> Any:
-    return json.loads(line.decode(), object_pairs_hook=_Object)
+def _parsed(line: bytes, exact: bool = False) -> Any:
+    """The value of a line; ``exact``: numbers with a point keep all their digits."""
+    numbers = Decimal if exact else None
+    return json.loads(line.decode(), object_pairs_hook=_Object, parse_float=numbers)
 
 
 class _Object(dict[str, Any]):

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from datetime import date
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -14,9 +15,13 @@ from millpond.connectors.sinks import unique_names
 def json_value(value: Any) -> Any:
     """A value as ``json.dumps`` takes it.
 
-    >>> json_value(float("inf")), json_value(date(2026, 1, 2))
-    ('Infinity', '2026-01-02')
+    A DECIMAL is a text: who reads a number of JSON may know no more of it than a double.
+
+    >>> json_value(float("inf")), json_value(date(2026, 1, 2)), json_value(Decimal("1.50"))
+    ('Infinity', '2026-01-02', '1.50')
     """
+    if isinstance(value, Decimal):
+        return format(value, "f")
     if isinstance(value, date):  # a datetime is a date too
         return value.isoformat()
     if isinstance(value, float) and not math.isfinite(value):

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from millpond.connectors.avro import AvroResults, AvroSchema
+from millpond.connectors.changes import open_changes
 from millpond.connectors.kafka_messages import Reader
 from millpond.connectors.kafka_sink import Form, KafkaSink, Target
 from millpond.connectors.kafka_source import KafkaSource
+from millpond.connectors.kafka_upserts import KEY_FORMATS, UpsertReader
+from millpond.connectors.message_values import FORMATS, values_of
 from millpond.connectors.secrets import Secret, revealed
 from millpond.connectors.sinks import Results, flag
-from millpond.connectors.sources import Declaration
+from millpond.connectors.sources import Declaration, Source, is_true
 from millpond.errors import InputError
 
 BROKERS = "localhost:9092"
-FORMATS = ("json", "raw")
 MAX_BYTES = 1_000_000
 """How long a message may be; brokers take so much unless told."""
 
@@ -28,16 +31,56 @@ def source(
     *,
     brokers: str = BROKERS,
     format: str = "json",  # noqa: A002 (as CQL has it)
+    schema: str = "",
+    registry_id: int = 0,
     start: str = "earliest",
     until: str = "never",
 ) -> KafkaSource:
     """Reads a topic; ``until = 'now'`` ends where it ended when reading began."""
     topic_name = _text_given(declaration.name, "the topic", topic)
-    addresses = _text_given(declaration.name, "brokers", brokers)
     _check_choice(declaration.name, "format", format, FORMATS)
+    values = values_of(declaration.name, format, schema, registry_id)
+    reader = Reader(declaration, topic_name, values)
+    return _source(declaration, reader, brokers, start, until)
+
+
+def changes(
+    declaration: Declaration,
+    topic: str,
+    *,
+    brokers: str = BROKERS,
+    format: str = "json",  # noqa: A002 (as CQL has it)
+    schema: str = "",
+    registry_id: int = 0,
+    start: str = "earliest",
+    until: str = "never",
+    upsert: bool = False,
+    key_format: str = "text",
+) -> Source:
+    """Reads a topic as changes of a relation: values with ``ts`` and ``op``, or with ``upsert``
+    rows that take the place of those with their key."""
+    if not is_true(declaration.name, "upsert", upsert):
+        options = {"brokers": brokers, "format": format, "start": start, "until": until}
+        given: dict[str, Any] = options | {"schema": schema, "registry_id": registry_id}
+        return open_changes(declaration, lambda changed: source(changed, topic, **given))
+    topic_name = _text_given(declaration.name, "the topic", topic)
+    _check_choice(declaration.name, "format", format, FORMATS)
+    _check_choice(declaration.name, "key_format", key_format, KEY_FORMATS)
+    if start != "earliest":
+        raise InputError(
+            f"{declaration.name}: a relation by upsert = true is read from the first message on"
+        )
+    values = values_of(declaration.name, format, schema, registry_id)
+    reader = UpsertReader(declaration, topic_name, values, key_format)
+    return _source(declaration, reader, brokers, start, until)
+
+
+def _source(
+    declaration: Declaration, reader: Reader, brokers: str, start: str, until: str
+) -> KafkaSource:
+    addresses = _text_given(declaration.name, "brokers", brokers)
     _check_choice(declaration.name, "start", start, ("earliest", "latest"))
     _check_choice(declaration.name, "until", until, ("never", "now"))
-    reader = Reader(declaration, topic_name, format)
     return KafkaSource(declaration, reader, addresses, start, until == "now")
 
 
@@ -46,6 +89,9 @@ def sink(
     topic: str,
     *,
     brokers: str = BROKERS,
+    format: str = "json",  # noqa: A002 (as CQL has it)
+    schema: str = "",
+    registry_id: int = 0,
     key: str = "",
     max_bytes: int = MAX_BYTES,
     upsert: bool = False,
@@ -61,7 +107,21 @@ def sink(
             "holds then is not kept; write changes with key = 'column' and sum the weights of "
             "equal rows where they are read"
         )
-    return KafkaSink(target, Form(target, str(key), _bytes(target, max_bytes)))
+    values = _written(target, format, schema, registry_id)
+    return KafkaSink(target, Form(target, str(key), _bytes(target, max_bytes), values))
+
+
+def _written(target: Target, format_: str, schema: Any, registry_id: Any) -> AvroResults | None:
+    """How results are written, if not as JSON."""
+    _check_choice(target.results.query, "format", format_, ("json", "avro"))
+    if format_ == "json":
+        if schema or registry_id:
+            raise target.fault("schema and registry_id are for format = 'avro'")
+        return None
+    if target.has_bad_rows:
+        raise target.fault("bad rows are written as JSON, not as Avro")
+    avro = AvroSchema(schema, registry_id, target.fault)
+    return AvroResults(avro, target.results.columns, target.fault)
 
 
 def _check_choice(owner: str, option: str, value: str | Secret, known: Sequence[str]) -> None:

@@ -11,9 +11,7 @@ import pyarrow as pa
 
 from millpond.connectors.arrow import ARROW_TYPES, RowPosition, arrow_schema, conform
 from millpond.connectors.bad_rows import BadRow, salvaged, told_apart
-from millpond.connectors.encoding import not_utf8
-from millpond.connectors.files import Block
-from millpond.connectors.json_lines import JsonLines, one_line
+from millpond.connectors.message_values import Values, ValuesOf, texts
 from millpond.connectors.sources import Declaration, SourcePage
 from millpond.connectors.times import check_times
 from millpond.errors import InputError
@@ -35,17 +33,24 @@ class Position:
 
     topic_id: str
     offsets: dict[int, int]
+    time: int | None = None
+    """Of upserts: no change before this time follows, in ticks."""
+    whole_seconds: float = 0.0
+    """Of upserts: what was written before this moment of our clock was read, all of it."""
 
     @staticmethod
     def of(said: dict[str, Any]) -> Position:
         """The position that a commit has."""
         offsets = {int(partition): offset for partition, offset in said["offsets"].items()}
-        return Position(said["topic"], offsets)
+        return Position(said["topic"], offsets, said.get("time"), said.get("whole", 0.0))
 
     def as_json(self) -> dict[str, Any]:
         """The position for a commit."""
         offsets = {str(partition): offset for partition, offset in self.offsets.items()}
-        return {"topic": self.topic_id, "offsets": offsets}
+        said: dict[str, Any] = {"topic": self.topic_id, "offsets": offsets}
+        if self.time is None:
+            return said
+        return said | {"time": self.time, "whole": self.whole_seconds}
 
     def behind(self, messages: list[Any]) -> Position:
         """The position behind messages that follow it."""
@@ -53,31 +58,24 @@ class Position:
         return replace(self, offsets=self.offsets | read)
 
 
-@dataclass(frozen=True)
 class Reader:
     """Makes rows of messages."""
 
-    declaration: Declaration
-    topic: str
-    format: str
-
-    def __post_init__(self) -> None:
-        for field in self.declaration.schema.fields:
+    def __init__(
+        self, declaration: Declaration, topic: str, values: ValuesOf, keys: ValuesOf | None = None
+    ) -> None:
+        self.declaration, self.topic = declaration, topic
+        fields = declaration.schema.fields
+        for field in fields:
             wanted = METADATA.get(field.name.lower())
             if wanted is not None and field.type is not wanted:
-                raise InputError(
-                    f"{self.declaration.name}: {field.name} is {wanted}, not {field.type}"
-                )
-        if self.format == "raw" and [field.type for field in self._of_value] != [Type.STRING]:
-            raise InputError(
-                f"{self.declaration.name}: format 'raw' has one column of type STRING for the "
-                f"value, beside {', '.join(METADATA)}"
-            )
-
-    @property
-    def _of_value(self) -> list[Field]:
-        fields = self.declaration.schema.fields
-        return [field for field in fields if field.name.lower() not in METADATA]
+                raise InputError(f"{declaration.name}: {field.name} is {wanted}, not {field.type}")
+        of_key = [fields[each].name for each in declaration.key] if keys is not None else []
+        known = {*METADATA, *map(str.lower, of_key)}
+        self._of_value = Schema(tuple(each for each in fields if each.name.lower() not in known))
+        self._of_key = Schema(tuple(each for each in fields if each.name in of_key))
+        self._values = values(self._of_value)
+        self._keys = None if keys is None else keys(self._of_key)
 
     def page(self, messages: list[Any], first: Position, last: Position) -> SourcePage:
         """The rows of messages between two positions, with the offsets behind each of them."""
@@ -89,6 +87,10 @@ class Reader:
             return first.behind(messages[: places[count - 1] + 1] if count else []).as_json()
 
         return SourcePage(rows, tuple(bad), position_after)
+
+    def reached(self, messages: list[Any], first: Position, last: Position) -> Position:
+        """The position behind messages, of which offsets are known."""
+        return last
 
     def _rows(self, messages: list[Any]) -> tuple[pa.Table, list[BadRow], list[int]]:
         """The rows, the bad ones, and of each row the number of its message."""
@@ -114,36 +116,32 @@ class Reader:
         def where(row: int) -> str:
             return self._place(some[row])
 
-        values = self._values(some, where)
-        columns = [
-            values.column(field.name)
-            if field.name.lower() not in METADATA
-            else _metadata(field, some, where)
-            for field in self.declaration.schema.fields
-        ]
-        table = pa.table(columns, schema=arrow_schema(self.declaration.schema))
+        beside = [each for each in self.declaration.schema.fields if self._is_beside(each)]
+        columns = {each.name: _metadata(each, some, where) for each in beside}
+        columns |= _columns(self._of_value, self._values, [each.value() for each in some], where)
+        if self._keys is not None:
+            columns |= _columns(self._of_key, self._keys, [each.key() for each in some], where)
+        schema = arrow_schema(self.declaration.schema)
+        table = pa.table([columns[name] for name in schema.names], schema=schema)
         check_times(table, self.declaration, where)
         return table
 
-    def _values(self, messages: list[Any], where: RowPosition) -> pa.Table:
-        """The columns of the values; a message without one has NULLs."""
-        schema = Schema(tuple(self._of_value))
-        values = [each.value() for each in messages]
-        if self.format == "raw":
-            return pa.table([_text(values, where)], schema=arrow_schema(schema))
-        if not len(schema):
-            return pa.table({"": pa.nulls(len(values))})
-        lines = [
-            b"{}" if value is None else one_line(value, row, where)
-            for row, value in enumerate(values)
-        ]
-        return JsonLines(schema).table(Block(self.topic, b"\n".join(lines), 0), where)
+    def _is_beside(self, field: Field) -> bool:
+        """Whether a column is of what a message has beside its value and its key."""
+        return field.name not in (*self._of_value.names, *self._of_key.names)
+
+
+def _columns(
+    schema: Schema, values: Values, given: list[bytes | None], where: RowPosition
+) -> dict[str, pa.ChunkedArray]:
+    table = values.table(given, where)
+    return {name: table.column(at) for at, name in enumerate(schema.names)}
 
 
 def _metadata(field: Field, messages: list[Any], where: RowPosition) -> pa.Array:
     match field.name.lower():
         case "kafka_key":
-            return _text([each.key() for each in messages], where)
+            return texts([each.key() for each in messages], where)
         case "kafka_partition":
             found: list[Any] = [each.partition() for each in messages]
         case "kafka_offset":
@@ -171,13 +169,3 @@ def _headers(message: Any) -> str | None:
         (name, None if value is None else value.decode(errors="replace")) for name, value in found
     ]
     return json.dumps(pairs, ensure_ascii=False)
-
-
-def _text(values: list[bytes | None], where: RowPosition) -> pa.Array:
-    found: list[str | None] = []
-    for row, value in enumerate(values):
-        try:
-            found.append(None if value is None else value.decode())
-        except UnicodeDecodeError:
-            raise not_utf8(where(row), value or b"") from None
-    return pa.array(found, pa.string())

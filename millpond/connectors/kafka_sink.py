@@ -13,6 +13,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
+from millpond.connectors.avro import AvroResults
 from millpond.connectors.json_text import json_results, json_value
 from millpond.connectors.kafka_client import ANSWER_SECONDS, POLL_SECONDS, client, words_of
 from millpond.connectors.python_values import python_values
@@ -83,6 +84,8 @@ class Form:
     target: Target
     key: str
     max_bytes: int
+    avro: AvroResults | None = None
+    """Else values are JSON."""
 
     def __post_init__(self) -> None:
         names = self.target.results.names
@@ -93,6 +96,9 @@ class Form:
 
     def messages(self, table: pa.Table) -> Iterator[tuple[bytes | None, bytes]]:
         """Keys and values."""
+        if self.avro is not None:
+            yield from zip(self._keys(table), self.avro.messages(table), strict=True)
+            return
         for key, result in zip(self._keys(table), json_results(table), strict=True):
             value = _json(result)
             is_long = len(key or b"") + len(value) > self.max_bytes - FRAME_BYTES

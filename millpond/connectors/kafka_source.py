@@ -14,6 +14,7 @@ from typing import Any
 
 from millpond.connectors.kafka_client import ANSWER_SECONDS, POLL_SECONDS, client, words_of
 from millpond.connectors.kafka_messages import Position, Reader
+from millpond.connectors.kafka_upserts import Ends, UpsertReader, refuse_lost_tombstones
 from millpond.connectors.sources import Declaration, Progress, SourcePage
 from millpond.errors import InputError
 
@@ -54,22 +55,35 @@ class KafkaSource:
         self._is_closed.set()
 
     def _pages(self, noted: Position | None) -> Iterator[SourcePage]:
-        stream, topic = self._declaration.name, self._reader.topic
-        with _Reading(self._kafka, stream, topic, self._settings()) as reading:
+        reader = self._reader
+        with _Reading(self._kafka, self._declaration.name, reader, self._settings()) as reading:
             reading.begin(noted, self._start, self.ends)
             if noted is None:
-                yield self._reader.page([], reading.position, reading.position)
-            noted, noted_at = reading.position, time.monotonic()
+                noted = reader.reached([], reading.position, reading.position)
+                yield reader.page([], noted, noted)
+            noted_at = time.monotonic()
             while not self._is_closed.is_set():
                 messages = reading.messages(self._declaration.settings.page_rows)
                 is_over = self.ends and reading.is_at_end
                 is_due = is_over or time.monotonic() > noted_at + LOOK_SECONDS
-                if messages or (is_due and reading.position != noted):
+                page, position = self._page(reading, messages, noted)
+                if messages or page.until is not None or (is_due and position != noted):
                     self._done += len(messages)
-                    yield self._reader.page(messages, noted, reading.position)
-                    noted, noted_at = reading.position, time.monotonic()
+                    yield page
+                    noted, noted_at = position, time.monotonic()
                 if is_over:
                     return
+
+    def _page(
+        self, reading: _Reading, messages: list[Any], first: Position
+    ) -> tuple[SourcePage, Position]:
+        """The page of messages; if there are none, perhaps until when none follow."""
+        reader, last = self._reader, self._reader.reached(messages, first, reading.position)
+        if isinstance(reader, UpsertReader) and not messages:
+            before = reading.read_before()
+            if before is not None:
+                return reader.quiet(last, before)
+        return reader.page(messages, first, last), last
 
     def _settings(self) -> dict[str, Any]:
         return {
@@ -86,13 +100,15 @@ class KafkaSource:
 class _Reading:
     """A consumer of all partitions of a topic, and how far each was read."""
 
-    def __init__(self, kafka: Any, stream: str, topic: str, settings: dict[str, Any]) -> None:
-        self._kafka, self._stream, self._topic = kafka, stream, topic
+    def __init__(self, kafka: Any, stream: str, reader: Reader, settings: dict[str, Any]) -> None:
+        self._kafka, self._stream, self._topic = kafka, stream, reader.topic
         self._brokers = settings["bootstrap.servers"]
         self._consumer = kafka.Consumer(settings)
         admin = importlib.import_module("confluent_kafka.admin")
         self._admin = admin.AdminClient({"bootstrap.servers": self._brokers, "log_level": 0})
         self._looked, self._looking = 0.0, None
+        has_upserts = isinstance(reader, UpsertReader)
+        self._upserted = Ends(kafka, self._admin, self._topic) if has_upserts else None
         self._topic_id = ""
         self._offsets: dict[int, int] = {}
         self._ends: dict[int, int] = {}
@@ -125,6 +141,9 @@ class _Reading:
             bounds = {each: self._bounds(each) for each in partitions if ends or position is None}
         except self._kafka.KafkaException as error:
             raise self._refusal(error) from None
+        if position is not None and self._upserted is not None:
+            whole = position.whole_seconds
+            refuse_lost_tombstones(self._kafka, self._admin, self._topic, whole, self._fault)
         if position is None:
             which = 0 if start == "earliest" else 1
             position = Position(_id_of(topic), {each: bounds[each][which] for each in partitions})
@@ -151,7 +170,14 @@ class _Reading:
                 f"topic {self._topic}: no broker answers at {self._brokers} ({words_of(error)}); "
                 "start it, or name others by brokers = 'host:port'"
             )
-        return InputError(f"topic {self._topic}: {words_of(error)}")
+        return self._fault(words_of(error))
+
+    def _fault(self, said: str) -> InputError:
+        return InputError(f"topic {self._topic}: {said}")
+
+    def read_before(self) -> float | None:
+        """The moment before which all that was written has been read, if that is known now."""
+        return None if self._upserted is None else self._upserted.read_before(self._offsets)
 
     def _go_on(self, position: Position, topic: Any) -> None:
         """Reads the partitions of the topic that are not read yet, from a position on; those that

@@ -10,8 +10,7 @@ from millpond.connectors.postgres_sink import PostgresSink, Target
 from millpond.connectors.postgres_source import Origin, PostgresSource
 from millpond.connectors.secrets import Secret, revealed
 from millpond.connectors.sinks import Results
-from millpond.connectors.sources import Declaration
-from millpond.errors import InputError
+from millpond.connectors.sources import Declaration, is_true
 
 Given = str | Secret
 
@@ -60,15 +59,12 @@ def _origin(
     snapshot: Any,
 ) -> Origin:
     server = Server(declaration.name, dsn, password)
-    given = {"true": True, "false": False}.get(str(revealed(snapshot)).lower())
-    if given is None:
-        raise InputError(f"{declaration.name}: snapshot is true or false, not {snapshot!r}")
     return Origin(
         server,
         text_given(declaration.name, "table", table),
         text_given(declaration.name, "slot", slot).lower(),
         str(revealed(publication)),
-        skips_snapshot=not given,
+        skips_snapshot=not is_true(declaration.name, "snapshot", snapshot),
     )
 
 

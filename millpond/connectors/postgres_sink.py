@@ -35,6 +35,7 @@ from millpond.connectors.postgres_tables import (
     listed,
     quoted,
     takes,
+    usual_type,
 )
 from millpond.connectors.secrets import Secret, revealed
 from millpond.connectors.sinks import Results
@@ -105,7 +106,8 @@ class Form:
             if not takes(field.type, column):
                 raise self.target.fault(
                     f"column {column.name} is {column.type}, and {field.type} goes into "
-                    f"{' or '.join(TAKES[field.type])}; CAST it in the query, or ALTER the table"
+                    f"{' or '.join(TAKES[field.type.family])}; CAST it in the query, or ALTER "
+                    "the table"
                 )
         for each in self._beside:
             if not takes(Type.BIGINT, each):
@@ -258,7 +260,7 @@ class Connection:
     def _creation(self) -> str:
         """The statement that makes a table for the results."""
         columns = [
-            f"{quoted(each.name)} {TAKES.get(each.type, ('text',))[0]}"
+            f"{quoted(each.name)} {usual_type(each.type)}"
             for each in self._target.results.schema.fields
         ]
         if self._target.key:

@@ -20,6 +20,7 @@ TAKES = {
     Type.BOOLEAN: ("boolean",),
     Type.INT: ("integer", "bigint", "numeric"),
     Type.BIGINT: ("bigint", "numeric"),
+    Type.DECIMAL: ("numeric",),
     Type.DOUBLE: ("double precision",),
     Type.STRING: ("text", "character varying", "json", "jsonb", "uuid"),
     Type.DATE: ("date",),
@@ -27,6 +28,7 @@ TAKES = {
 }
 """Into which columns values go, and are what they were; the first is the usual one."""
 
+_DIGITS = re.compile(r"numeric\((\d+),(\d+)\)")
 _LENGTH = re.compile(r"\(\d+\)")
 
 
@@ -82,7 +84,18 @@ def takes(kind: Type, column: TableColumn) -> bool:
     bare = column.type
     if kind in (Type.STRING, Type.TIMESTAMP):  # a text that is too long is refused by the server
         bare = _LENGTH.sub("", bare) if kind is Type.STRING else bare.replace("(6)", "")
-    return bare in TAKES[kind]
+    digits = _DIGITS.fullmatch(bare)
+    if kind.is_decimal and digits:
+        precision, scale = int(digits[1]), int(digits[2])
+        return scale >= kind.scale and precision - scale >= kind.precision - kind.scale
+    return bare in TAKES[kind.family]
+
+
+def usual_type(kind: Type) -> str:
+    """The type of a column that is made for values."""
+    if kind.is_decimal:
+        return f"numeric({kind.precision},{kind.scale})"
+    return TAKES.get(kind, ("text",))[0]
 
 
 def found_table(connection: Any, text: str, fault: Fault) -> Table | None:

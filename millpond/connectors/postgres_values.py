@@ -21,6 +21,7 @@ GIVES = {
     Type.BOOLEAN: ("boolean",),
     Type.INT: ("smallint", "integer"),
     Type.BIGINT: ("smallint", "integer", "bigint"),
+    Type.DECIMAL: ("numeric", "smallint", "integer", "bigint"),
     Type.DOUBLE: ("double precision", "real", "numeric", "smallint", "integer"),
     Type.DATE: ("date",),
     Type.TIMESTAMP: ("timestamp with time zone", "timestamp without time zone"),
@@ -47,7 +48,7 @@ class Columns:
                 raise fault(f"no column {field.name}; columns there: {known}")
             bare = column.type.partition("(")[0]
             bare += column.type.rpartition(")")[2] if "(" in column.type else ""
-            if field.type is not Type.STRING and bare not in GIVES[field.type]:
+            if field.type is not Type.STRING and bare not in GIVES[field.type.family]:
                 fitting = [kind for kind, given in GIVES.items() if bare in given]
                 known = " or ".join([*map(str, fitting), "STRING"])
                 raise fault(

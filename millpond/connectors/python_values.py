@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,13 +62,27 @@ def moment(ticks: int, tick_microseconds: int) -> str:
     return f"{ticks} ticks"
 
 
-def readable_times(table: pa.Table) -> pa.Table:
-    """The table with those times as text that Arrow would not write out as such."""
+def readable(table: pa.Table) -> pa.Table:
+    """The table with those times and DECIMALs as text that Arrow would not write out as such."""
     for position, column in enumerate(table.columns):
+        if pa.types.is_decimal(column.type) and _has_exponents(column):
+            text = decimal_texts(column)
+            table = table.set_column(position, table.field(position).name, text)
         if column.type in _FAR and _reach(column) > _FAR[column.type]:
             text = [None if value is None else str(value) for value in python_values(column)]
             table = table.set_column(position, table.field(position).name, pa.array(text))
     return table
+
+
+def decimal_texts(column: pa.ChunkedArray) -> pa.Array:
+    """DECIMALs with all their digits; Arrow writes small ones with an exponent."""
+    values = column.to_pylist()
+    return pa.array([None if v is None else format(v, "f") for v in values], pa.string())
+
+
+def _has_exponents(column: pa.ChunkedArray) -> bool:
+    """Whether Arrow would write a number with one."""
+    return bool(pc.any(pc.match_substring(column.cast(pa.string()), "E")).as_py())
 
 
 _FAR = {pa.date32(): 30_000 * 365, pa.timestamp("us"): 30_000 * 365 * 86_400_000_000}

@@ -5,11 +5,12 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from millpond.catalog import Connector, Entry, QueryEntry, RelationEntry, StreamEntry
 from millpond.connectors.changes import open_changes
 from millpond.connectors.claims import Claims
+from millpond.connectors.declared_functions import DECLARED, PythonFunction
 from millpond.connectors.hidden import HiddenSource
 from millpond.connectors.secrets import Secret, hiding, resolved
 from millpond.connectors.sinks import NamedSink, Results, Sink, write_fault
@@ -20,18 +21,23 @@ from millpond.spelling import nearest, suggestion
 
 GROUP = "millpond.connectors"
 
+F = TypeVar("F", bound=Callable[..., Any])
+
 BUILT_IN = {
     "burst": "millpond.connectors.burst",
     "csv": "millpond.connectors.csv_files",
     "http": "millpond.connectors.http",
     "json": "millpond.connectors.json_lines",
     "kafka": "millpond.connectors.kafka",
+    "mqtt": "millpond.connectors.mqtt",
     "parquet": "millpond.connectors.parquet_files",
     "postgres": "millpond.connectors.postgres",
     "push": "millpond.connectors.push",
     "rate": "millpond.connectors.rate",
+    "socket": "millpond.connectors.sockets",
     "stdin": "millpond.connectors.stdin",
     "webhook": "millpond.connectors.webhook",
+    "websocket": "millpond.connectors.websocket",
 }
 
 
@@ -58,6 +64,8 @@ def open_source(
         claims,
         isinstance(entry, StreamEntry) and entry.skips_bad_rows,
         lasts,
+        entry.key if isinstance(entry, RelationEntry) else (),
+        isinstance(entry, RelationEntry) and entry.on_conflict == "replace",
     )
     try:
         given = _resolved(entry.source)
@@ -197,7 +205,45 @@ def _loaded(name: str) -> Any:
         raise InputError(f"connector {name} ({offer.value}) cannot be loaded: {fault}") from fault
 
 
+@overload
+def source(function: F) -> F: ...
+
+
+@overload
+def source(
+    *, name: str = "", gaps: bool = False, live: bool = False, endless: bool = False
+) -> Callable[[F], F]: ...
+
+
+def source(
+    function: F | None = None,
+    *,
+    name: str = "",
+    gaps: bool = False,
+    live: bool = False,
+    endless: bool = False,
+) -> F | Callable[[F], F]:
+    """Declares a function that yields rows as a source, under its name: ``FROM name(…)``.
+
+    ``gaps``: rows may be missing after a restart; ``live``: it may wait, as an asynchronous one
+    does; ``endless``: it does not end.
+    """
+
+    def declared(function: F) -> F:
+        known = PythonFunction(function, name or function.__name__, gaps, live, endless)
+        if known.name.lower() in _installed():
+            raise InputError(f"there is a connector {known.name}; give the source another name")
+        DECLARED[known.name.lower()] = known
+        return function
+
+    return declared if function is None else declared(function)
+
+
+def _offers() -> Mapping[str, EntryPoint | PythonFunction]:
+    return {**_installed(), **DECLARED}
+
+
 @cache
-def _offers() -> Mapping[str, EntryPoint]:
+def _installed() -> Mapping[str, EntryPoint]:
     found = {each.name.lower(): each for each in entry_points(group=GROUP)}
     return found | {name: EntryPoint(name, value, GROUP) for name, value in BUILT_IN.items()}

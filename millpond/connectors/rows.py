@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -64,10 +64,12 @@ def rows_to_arrow(
     """A table from dicts or tuples; ``lenient`` takes absent columns as NULL and skips others."""
     if not rows:
         return arrow_schema(schema).empty_table()
-    names, declared = schema.names, set(schema.names)
+    names, declared, width = schema.names, set(schema.names), len(schema.names)
     tuples = [
         tuple([row[name] for name in names])
-        if type(row) is dict and row.keys() == declared  # as nearly all rows are
+        if type(row) is dict and row.keys() == declared
+        else row
+        if type(row) is tuple and len(row) == width  # as nearly all rows are, the one or the other
         else _as_tuple(row, schema, where, index, lenient)
         for index, row in enumerate(rows)
     ]
@@ -140,7 +142,7 @@ def _refuse_unknown(names: Iterable[str], schema: Schema, where: RowPosition, in
 def _column(values: list[Any], field: Field, where: RowPosition) -> pa.Array:
     kinds = set(map(type, values)) - {type(None)}
     has_zones = kinds == {datetime} and any(value and value.tzinfo for value in values)
-    if has_zones or not kinds <= _PLAIN[field.type]:
+    if has_zones or not kinds <= _PLAIN[field.type.family]:
         values = [_checked(value, field, where, row) for row, value in enumerate(values)]
     try:
         return pa.array(values, ARROW_TYPES[field.type])
@@ -155,8 +157,8 @@ def _checked(value: Any, field: Field, where: RowPosition, row: int) -> Any:
     if isinstance(value, np.generic) and not isinstance(value, np.datetime64):
         value = value.item()
     try:
-        return _CONVERSIONS[field.type](value)
-    except (TypeError, ValueError, OverflowError):
+        return _CONVERSIONS[field.type.family](value)
+    except (TypeError, ValueError, OverflowError, InvalidOperation):
         raise _fault(value, field, where, row) from None
 
 
@@ -195,6 +197,12 @@ def _integer(value: Any) -> int:
     ):
         raise TypeError
     return int(value)
+
+
+def _decimal(value: Any) -> Decimal:
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal | str):
+        raise TypeError
+    return Decimal(repr(value) if isinstance(value, float) else value)
 
 
 def _double(value: Any) -> float:
@@ -244,6 +252,7 @@ _PLAIN: dict[Type, set[type]] = {
     Type.BOOLEAN: {bool},
     Type.INT: {int},
     Type.BIGINT: {int},
+    Type.DECIMAL: {Decimal},
     Type.DOUBLE: {float, int},
     Type.STRING: {str},
     Type.DATE: {date},
@@ -256,6 +265,7 @@ _CONVERSIONS: dict[Type, Callable[[Any], Any]] = {
     Type.BOOLEAN: _boolean,
     Type.INT: _integer,
     Type.BIGINT: _integer,
+    Type.DECIMAL: _decimal,
     Type.DOUBLE: _double,
     Type.STRING: _string,
     Type.DATE: _date,

@@ -18,7 +18,7 @@ from millpond.connectors.locations import STDIN, identity, located
 from millpond.connectors.secrets import Secret, hiding, revealed
 from millpond.errors import OutputError
 from millpond.interruption import uninterrupted
-from millpond.schema import Schema
+from millpond.schema import Field, Schema, Type
 
 WAIT_SECONDS = 0.1
 """How long a sink waits for the reader of a pipe before it looks whether that is wanted still."""
@@ -41,6 +41,12 @@ class Results:
     def names(self) -> list[str]:
         """The columns' names, made different from each other."""
         return unique_names(["ts", "weight", *self.schema.names])
+
+    @property
+    def columns(self) -> Schema:
+        """The columns of tables, of which names differ from each other."""
+        types = [Type.BIGINT, Type.BIGINT, *(field.type for field in self.schema.fields)]
+        return Schema(tuple(map(Field, self.names, types)))
 
 
 class Sink(Protocol):

@@ -14,6 +14,8 @@ from millpond.connectors.arrow import arrow_schema
 from millpond.connectors.bad_rows import BadRow
 from millpond.connectors.claims import Claims
 from millpond.connectors.locations import existing_files, located
+from millpond.connectors.secrets import revealed
+from millpond.errors import InputError
 from millpond.schema import Schema
 from millpond.settings import Settings
 
@@ -32,6 +34,10 @@ class Declaration:
     """Whether rows that cannot be read are put aside; else the first one is an error."""
     lasts: bool = True
     """Whether a later run may go on where this one ends: the engine has a store that lasts."""
+    key: tuple[int, ...] = ()
+    """The columns of a relation's PRIMARY KEY."""
+    replaces: bool = False
+    """Whether a row takes the place of the one that has its key: ON CONFLICT REPLACE."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +105,9 @@ class Source(Protocol):
     have ``close()``: it is to end. One that somebody keeps its data for may have
     ``committed(position)``: what comes before is in a commit that lasts and need not be kept; and
     ``forget()``: the input is dropped; what takes a while is done by a thread that it returns.
+    One that is live and knows its own time may have ``nothing_until()``: a time in ticks at or
+    before which nothing will come that it has not yielded, or None. It is asked, from other
+    threads, when others wait for it: on-demand timestamps.
     """
 
     ends: bool
@@ -117,6 +126,13 @@ def close_source(source: Source) -> None:
     close = getattr(source, "close", None)
     if close is not None:
         close()
+
+
+def nothing_until(source: Source) -> int | None:
+    """A time in ticks at or before which a source will yield nothing more, if it knows one."""
+    known = getattr(source, "nothing_until", None)
+    found: int | None = None if known is None else known()
+    return found
 
 
 def say_committed(source: Source, position: Any) -> None:
@@ -199,6 +215,14 @@ class OpenPages:
             if self.rows > rows or self.bad > bad or (is_position and is_next):
                 return page.behind(max(0, rows - first), max(0, bad - first_bad))
         return None
+
+
+def is_true(owner: str, option: str, value: Any) -> bool:
+    """An option of a source that is true or false."""
+    given = {"true": True, "false": False}.get(str(revealed(value)).lower())
+    if given is None:
+        raise InputError(f"{owner}: {option} is true or false, not {value!r}")
+    return given
 
 
 def files_of(declaration: Declaration, name: str, *suffixes: str) -> list[Path]:

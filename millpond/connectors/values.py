@@ -4,6 +4,7 @@ A value depends on the seed, the column and the row's number only, by a hash.
 """
 
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -40,6 +41,8 @@ class ValueGenerator:
         bits = self._bits(position, rows)
         if field.type is Type.STRING:
             return self._text(field, bits, rows)
+        if field.type.is_decimal:
+            return _decimals(field.type, bits)
         return pa.array(self._plain(field, bits), ARROW_TYPES[field.type])
 
     def _plain(self, field: Field, bits: Bits) -> npt.NDArray[Any]:
@@ -78,6 +81,15 @@ class ValueGenerator:
         start = _mixed(np.array([seed], dtype=np.uint64))
         return _mixed(rows.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + start)
 
+
+def _decimals(type_: Type, bits: Bits) -> pa.Array:
+    """Up to a hundred, where so many digits are before the point."""
+    units = bits % np.uint64(10 ** min(type_.precision, type_.scale + 2, _RANDOM_DIGITS))
+    made = [Decimal(unit).scaleb(-type_.scale) for unit in units.tolist()]
+    return pa.array(made, ARROW_TYPES[type_])
+
+
+_RANDOM_DIGITS = 19
 
 _MOST_KEYS = {Type.INT: 2**31, Type.TIMESTAMP: 10**9}
 """How many different values such a column can have."""

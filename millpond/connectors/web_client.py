@@ -21,9 +21,15 @@ FAULTS = (OSError, HTTPException)
 class Address:
     """A URL, and the token that is sent with each request."""
 
-    def __init__(self, owner: str, url: str | Secret, token: str | Secret) -> None:
+    def __init__(
+        self,
+        owner: str,
+        url: str | Secret,
+        token: str | Secret,
+        schemes: tuple[str, ...] = ("http", "https"),
+    ) -> None:
         text = revealed(url)
-        self._parts = _parted(owner, url, text)
+        self._parts = _parted(owner, url, text, schemes)
         if token and not isinstance(token, Secret):
             raise InputError(
                 f"{owner}: a token does not stand in a statement, where everybody reads it; "
@@ -49,6 +55,11 @@ class Address:
         return connection
 
     @property
+    def url(self) -> str:
+        """The whole URL."""
+        return self._parts.geturl()
+
+    @property
     def target(self) -> str:
         """What is asked for."""
         query = f"?{self._parts.query}" if self._parts.query else ""
@@ -61,15 +72,16 @@ class Address:
         return found | ({"Authorization": f"Bearer {self._token}"} if self._token else {})
 
 
-def _parted(owner: str, url: str | Secret, text: Any) -> SplitResult:
+def _parted(owner: str, url: str | Secret, text: Any, schemes: tuple[str, ...]) -> SplitResult:
     """The parts of a URL, which is refused if nobody can be asked by it."""
     try:
         parts = urlsplit(text) if isinstance(text, str) else None
         is_one = parts is not None and bool(parts.hostname) and parts.port != 0
     except ValueError:
         parts, is_one = None, False
-    if parts is None or not is_one or parts.scheme not in ("http", "https"):
-        raise InputError(f"{owner}: this is no URL of HTTP: {str(url)[:200]!r}")
+    if parts is None or not is_one or parts.scheme not in schemes:
+        kind = "HTTP" if "http" in schemes else "a WebSocket (ws://host/path)"
+        raise InputError(f"{owner}: this is no URL of {kind}: {str(url)[:200]!r}")
     if not text.isascii() or not text.isprintable() or " " in text:
         raise InputError(f"{owner}: write the URL in ASCII and without spaces (as %20)")
     if parts.username or parts.password:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from millpond.cql import decimals
 from millpond.cql.coercion import arithmetic_type, cast, typed
 from millpond.cql.expressions import AggregateCall, Expression, Literal
 from millpond.cql.text.places import StatementError
@@ -49,6 +50,14 @@ def _same(argument: Type) -> Type:
     return argument
 
 
+def _total(argument: Type) -> Type:
+    return decimals.total(argument) if argument.is_decimal else argument
+
+
+def _mean(argument: Type) -> Type:
+    return decimals.mean(argument) if argument.is_decimal else Type.DOUBLE
+
+
 def _bigint(argument: Type) -> Type:
     return Type.BIGINT
 
@@ -59,8 +68,10 @@ def _real(argument: Type) -> Type:
 
 _LIST = (
     AggregateFunction("count", _any, _bigint, "the number of rows (*) or of values not NULL", True),
-    AggregateFunction("sum", _number, _same, "the sum: BIGINT, or DOUBLE for DOUBLE", True),
-    AggregateFunction("avg", _number, _real, "the mean, DOUBLE", True),
+    AggregateFunction(
+        "sum", _number, _total, "the sum: BIGINT, or DECIMAL or DOUBLE of those", True
+    ),
+    AggregateFunction("avg", _number, _mean, "the mean: DOUBLE, or DECIMAL of DECIMALs", True),
     AggregateFunction("min", _any, _same, "the smallest value", True),
     AggregateFunction("max", _any, _same, "the largest value", True),
     AggregateFunction("stddev", _double, _real, "the sample standard deviation"),

@@ -353,6 +353,18 @@ class Join(Node):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class LateralJoin(Join):
+    """A join whose right side names columns of the left one: its rows are those for each row."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _require(self.kind in ("inner", "left"), f"lateral join kind {self.kind}")
+
+    def label(self) -> str:
+        return super().label().replace("Join", "LateralJoin", 1)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Aggregate(_Unary):
     """Groups by ``keys``; the schema is the keys, then the aggregates.
 

@@ -8,6 +8,7 @@ from millpond.catalog import (
     KINDS,
     Catalog,
     Constraint,
+    PartitionEntry,
     QueryEntry,
     RelationEntry,
     StreamEntry,
@@ -16,7 +17,15 @@ from millpond.catalog import (
 )
 from millpond.cql.algebra import RelationScan, StreamScan
 from millpond.cql.node import Node
-from millpond.cql.statements import Action, AlterQuery, AlterStream, Create, Drop, SetOption
+from millpond.cql.statements import (
+    Action,
+    AlterPartition,
+    AlterQuery,
+    AlterStream,
+    Create,
+    Drop,
+    SetOption,
+)
 from millpond.errors import StateError
 from millpond.identities import KEPT
 from millpond.settings import Settings
@@ -38,6 +47,12 @@ def apply(action: Action, catalog: Catalog) -> None:
         catalog.replace(altered(action, catalog))
     elif isinstance(action, AlterStream):
         catalog.replace(altered_stream(action, catalog))
+    elif isinstance(action, AlterPartition):
+        catalog.replace(altered_partition(action, catalog))
+        for entry in list(catalog.of_kind(PartitionEntry)):  # an operator is in one only
+            if entry.name.lower() != action.name.lower() and {*entry.operators} & {*action.adds}:
+                left = tuple(each for each in entry.operators if each not in action.adds)
+                catalog.replace(replace(entry, operators=left))
     elif isinstance(action, SetOption) and action.key == "tick":
         set_tick(action.value, catalog)
 
@@ -66,6 +81,8 @@ def drop_complaint(kind: str, name: str, catalog: Catalog) -> str:
         return f'no {kind} "{name}"{suggestion(name, known)}'
     if not isinstance(entry, KINDS[kind]):
         return f'"{entry.name}" is a {kind_of(entry)}; write DROP {kind_of(entry).upper()}'
+    if isinstance(entry, PartitionEntry):
+        return _partition_complaint(entry, catalog)
     is_read = isinstance(entry, StreamEntry | RelationEntry)
     users = users_of(entry.name, catalog) if is_read else ()
     if users:
@@ -74,6 +91,16 @@ def drop_complaint(kind: str, name: str, catalog: Catalog) -> str:
     if referring:
         return f'"{entry.name}" is referenced by {listed(referring)}; DROP CONSTRAINT first'
     return ""
+
+
+def _partition_complaint(entry: PartitionEntry, catalog: Catalog) -> str:
+    key = entry.name.lower()
+    inside = [q.name for q in catalog.of_kind(QueryEntry) if q.partition.lower() == key]
+    if not inside:
+        return ""
+    return (
+        f'"{entry.name}" still has {listed(inside)}; ALTER QUERY … SET NO PARTITION, or DROP these'
+    )
 
 
 def referring_to(stream: str, catalog: Catalog) -> Iterator[str]:
@@ -110,6 +137,22 @@ def altered(action: AlterQuery, catalog: Catalog) -> QueryEntry:
         plan=entry.plan if action.plan is None else action.plan,
         text=entry.text if action.plan is None else action.text,
         tolerates=entry.tolerates if action.tolerates is None else action.tolerates,
+        partition=entry.partition if action.partition is None else action.partition,
+    )
+
+
+def altered_partition(action: AlterPartition, catalog: Catalog) -> PartitionEntry:
+    """The entry that ALTER PARTITION makes of the one there is."""
+    entry = catalog.get(action.name)
+    if not isinstance(entry, PartitionEntry):
+        raise StateError(f'no partition "{action.name}"')
+    kept = (each for each in entry.operators if each not in (*action.drops, *action.adds))
+    return replace(
+        entry,
+        strategy=entry.strategy if action.strategy is None else action.strategy,
+        threads=entry.threads if action.threads is None else action.threads,
+        priority=entry.priority if action.priority is None else action.priority,
+        operators=(*kept, *action.adds),
     )
 
 

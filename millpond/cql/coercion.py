@@ -1,11 +1,14 @@
 """Casts, written into the checked expression, so that execution coerces nothing."""
 
+import re
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
+from decimal import Decimal, InvalidOperation
 
+from millpond.cql import decimals
 from millpond.cql.expressions import Call, Expression, Literal, Value
 from millpond.cql.text.places import StatementError
-from millpond.schema import Type
+from millpond.schema import FAMILIES, MOST_DIGITS, Type
 from millpond.spelling import nearest
 
 TYPE_NAMES = {
@@ -17,6 +20,8 @@ TYPE_NAMES = {
     "TINYINT": Type.INT,
     "BIGINT": Type.BIGINT,
     "LONG": Type.BIGINT,
+    "DECIMAL": Type.DECIMAL,
+    "NUMERIC": Type.DECIMAL,
     "DOUBLE": Type.DOUBLE,
     "FLOAT": Type.DOUBLE,
     "REAL": Type.DOUBLE,
@@ -28,9 +33,7 @@ TYPE_NAMES = {
     "TIMESTAMP": Type.TIMESTAMP,
 }
 _INSTEAD = {
-    "DECIMAL": "DOUBLE, or BIGINT counting the smallest unit",
-    "NUMERIC": "DOUBLE, or BIGINT counting the smallest unit",
-    "NUMBER": "DOUBLE or BIGINT",
+    "NUMBER": "DECIMAL(10, 2), DOUBLE or BIGINT",
     "DATETIME": "TIMESTAMP",
     "TIMESTAMPTZ": "TIMESTAMP (in UTC)",
     "TIME": "TIMESTAMP, or BIGINT",
@@ -40,31 +43,54 @@ _INSTEAD = {
 INT_RANGE = (-(2**31), 2**31 - 1)
 BIGINT_RANGE = (-(2**63), 2**63 - 1)
 _WIDTH = {Type.INT: 0, Type.BIGINT: 1, Type.DOUBLE: 2}
+_PARAMETERS = re.compile(r"(\w+)\((.*)\)")
 TEMPORAL = (Type.DATE, Type.TIMESTAMP)
 
 # What CAST may do beside casting a type to itself.
 _CASTS = {
     Type.BOOLEAN: {Type.INT, Type.BIGINT, Type.STRING},
-    Type.INT: {Type.BIGINT, Type.DOUBLE, Type.STRING},
-    Type.BIGINT: {Type.INT, Type.DOUBLE, Type.STRING},
-    Type.DOUBLE: {Type.INT, Type.BIGINT, Type.STRING},
-    Type.STRING: set(Type) - {Type.NULL},
+    Type.INT: {Type.BIGINT, Type.DECIMAL, Type.DOUBLE, Type.STRING},
+    Type.BIGINT: {Type.INT, Type.DECIMAL, Type.DOUBLE, Type.STRING},
+    Type.DECIMAL: {Type.INT, Type.BIGINT, Type.DECIMAL, Type.DOUBLE, Type.STRING},
+    Type.DOUBLE: {Type.INT, Type.BIGINT, Type.DECIMAL, Type.STRING},
+    Type.STRING: set(FAMILIES),
     Type.DATE: {Type.TIMESTAMP, Type.STRING},
     Type.TIMESTAMP: {Type.DATE, Type.STRING},
-    Type.NULL: set(Type),
+    Type.NULL: {*FAMILIES, Type.NULL},
 }
 
 
 def named_type(name: str, offset: int | None) -> Type:
-    """The type a name such as VARCHAR stands for."""
-    word = name.upper()
+    """The type that a name such as VARCHAR or DECIMAL(10, 2) stands for."""
+    parts = _PARAMETERS.fullmatch(name.upper())
+    word = parts[1] if parts else name.upper()
     if word in TYPE_NAMES:
-        return TYPE_NAMES[word]
+        found = TYPE_NAMES[word]
+        return _decimal(word, parts[2] if parts else "", offset) if found is Type.DECIMAL else found
     if word in _INSTEAD:
         raise StatementError(f"the type {word} is not supported; use {_INSTEAD[word]}", offset)
     hint = nearest(word, TYPE_NAMES) or ";"
-    known = ", ".join(str(t) for t in Type if t is not Type.NULL)
+    known = ", ".join(map(str, FAMILIES))
     raise StatementError(f'no type is called "{name}"{hint} known: {known}', offset)
+
+
+def _decimal(word: str, parameters: str, offset: int | None) -> Type:
+    """DECIMAL(p) or DECIMAL(p, s)."""
+    numbers = [each.strip() for each in parameters.split(",")]
+    if not parameters or len(numbers) > 2 or not all(each.isdecimal() for each in numbers):
+        raise StatementError(
+            f"{word} says how many digits there are, and how many of them behind the point: "
+            f"{word}(10, 2)",
+            offset,
+        )
+    precision, scale = (*map(int, numbers), 0)[:2]
+    if not 1 <= precision <= MOST_DIGITS or scale > precision:
+        raise StatementError(
+            f"{word}({parameters}): from 1 to {MOST_DIGITS} digits, and not more of them behind "
+            "the point",
+            offset,
+        )
+    return Type.decimal(precision, scale)
 
 
 def with_article(of: Type) -> str:
@@ -86,8 +112,10 @@ def cast(expression: Expression, to: Type) -> Expression:
 
 def _cast_number(literal: Literal, to: Type) -> Expression:
     value = literal.value
-    if not isinstance(value, (int, float)):
+    if not isinstance(value, (int, float, Decimal)):
         return Literal(value, to)
+    if to.is_decimal:
+        return _cast_decimal(literal, to)
     if to is Type.DOUBLE:
         return Literal(float(value), to)
     low, high = INT_RANGE if to is Type.INT else BIGINT_RANGE
@@ -96,10 +124,16 @@ def _cast_number(literal: Literal, to: Type) -> Expression:
     return Call("cast", (literal,), to)
 
 
+def _cast_decimal(literal: Literal, to: Type) -> Expression:
+    value = literal.value
+    made = decimals.fitted(value, to) if isinstance(value, (int, float, Decimal)) else None
+    return Call("cast", (literal,), to) if made is None else Literal(made, to)
+
+
 def explicit_cast(expression: Expression, to: Type, offset: int | None) -> Expression:
     """CAST(expression AS to)."""
     source = expression.type
-    if source is not to and to not in _CASTS[source]:
+    if source is not to and to.family not in _CASTS[source.family]:
         raise StatementError(f"{with_article(source)} cannot be cast to {to}", offset)
     if isinstance(expression, Literal) and isinstance(expression.value, str) and to in TEMPORAL:
         return temporal_literal(expression.value, to, offset)
@@ -116,6 +150,21 @@ def temporal_literal(text: str, to: Type, offset: int | None) -> Literal:
     return Literal(value, to)
 
 
+def decimal_literal(text: str, offset: int | None) -> Literal:
+    """A number in quotes behind DECIMAL, with the digits that it is written with."""
+    try:
+        value = Decimal(text.strip())
+    except InvalidOperation:
+        value = Decimal("NaN")
+    number = decimals.of_number(value)
+    type_ = None if number is None else decimals.type_of(number)
+    if number is None or type_ is None:
+        raise StatementError(
+            f"'{text}' is not a DECIMAL of at most {MOST_DIGITS} digits; write '12.50'", offset
+        )
+    return Literal(number, type_)
+
+
 def read_date(text: str) -> date:
     """A date in ISO form."""
     return date.fromisoformat(text.strip())
@@ -127,19 +176,41 @@ def read_timestamp(text: str) -> datetime:
     return moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
 
 
-def widest(types: Sequence[Type]) -> Type:
-    """The widest of some number types."""
-    return max(types, key=_WIDTH.__getitem__)
+def widest(types: Sequence[Type]) -> Type | None:
+    """The widest of some number types; None if DECIMALs have too different digits."""
+    if Type.DOUBLE in types or not any(type_.is_decimal for type_ in types):
+        return max((t for t in types if not t.is_decimal), key=_WIDTH.__getitem__)
+    return decimals.widest(types)
 
 
 def arithmetic_type(types: Sequence[Type]) -> Type:
-    """The type in which numbers are computed: BIGINT or DOUBLE."""
-    return Type.DOUBLE if Type.DOUBLE in types else Type.BIGINT
+    """The type in which numbers are computed: BIGINT, DOUBLE or a DECIMAL."""
+    if Type.DOUBLE in types:
+        return Type.DOUBLE
+    return next((type_ for type_ in types if type_.is_decimal), Type.BIGINT)
+
+
+def exact_types(expressions: Sequence[Expression]) -> list[Type]:
+    """The types of numbers; beside a DECIMAL those written out are DECIMALs with their digits."""
+    types = [each.type for each in expressions]
+    if not [type_ for type_ in types if type_.is_decimal]:
+        return types
+    return [_exact_type(each) for each in expressions]
+
+
+def _exact_type(expression: Expression) -> Type:
+    value = expression.value if isinstance(expression, Literal) else None
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return expression.type
+    number = decimals.of_number(value)
+    return expression.type if number is None else decimals.type_of(number) or expression.type
 
 
 def common_type(expressions: Sequence[Expression]) -> Type | None:
     """The type all the expressions can take, or None; a bare NULL takes any."""
     types = {e.type for e in expressions} - {Type.NULL}
+    if len(types) > 1:
+        types = set(exact_types(expressions)) - {Type.NULL}
     if not types:
         return Type.STRING
     if len(types) == 1:
@@ -200,6 +271,8 @@ def literal_of(value: Value) -> Literal:
         return Literal(value, Type.BOOLEAN)
     if isinstance(value, int):
         return Literal(value, Type.INT if INT_RANGE[0] <= value <= INT_RANGE[1] else Type.BIGINT)
+    if isinstance(value, Decimal):
+        return Literal(value, decimals.type_of(value) or Type.decimal(MOST_DIGITS, 0))
     kinds = {float: Type.DOUBLE, str: Type.STRING, datetime: Type.TIMESTAMP, date: Type.DATE}
     return Literal(value, kinds[type(value)])
 

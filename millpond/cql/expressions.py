@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
+from decimal import Decimal
 from typing import Union
 
 from millpond.cql.node import Node
 from millpond.functions.user_function import UserFunction
 from millpond.schema import Type
 
-Value = Union[None, bool, int, float, str, date, datetime]
+Value = Union[None, bool, int, float, str, date, datetime, Decimal]
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Literal:
             return "NULL"
         if isinstance(self.value, str):
             return "'" + self.value.replace("'", "''") + "'"
-        return str(self.value)
+        return format(self.value, "f") if isinstance(self.value, Decimal) else str(self.value)
 
 
 @dataclass(frozen=True)
@@ -47,14 +48,18 @@ class Column:
 
 @dataclass(frozen=True)
 class OuterColumn:
-    """Inside a subquery: the column at ``position`` of the enclosing query's row."""
+    """Inside a subquery: the column at ``position`` of the row of a query around it.
+
+    ``level``: how many queries further out that one is; 1 is the directly enclosing one.
+    """
 
     position: int
     type: Type
     name: str = field(default="", compare=False)
+    level: int = 1
 
     def __str__(self) -> str:
-        return f"outer({self.name or self.position})"
+        return f"{'outer(' * self.level}{self.name or self.position}{')' * self.level}"
 
 
 @dataclass(frozen=True)

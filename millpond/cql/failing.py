@@ -3,8 +3,9 @@
 import re
 from collections.abc import Callable
 
+from millpond.cql import decimals
 from millpond.cql.expressions import Call, Expression, Literal, UserCall
-from millpond.schema import Type
+from millpond.schema import MOST_DIGITS, Type
 
 _BIGINT = 2**63
 _NARROWING = {
@@ -19,8 +20,20 @@ def can_fail(call: Call) -> bool:
     """Whether the function itself fails on some values of its arguments."""
     if isinstance(call, UserCall):
         return True
+    if call.type.is_decimal or any(argument.type.is_decimal for argument in call.arguments):
+        return _may_be_too_large(call)
     rule = _RULES.get(call.function)
     return rule is not None and rule(call)
+
+
+def _may_be_too_large(call: Call) -> bool:
+    """Whether a number may come of DECIMALs that has more digits than its type."""
+    source = call.arguments[0].type
+    if call.function in ("+", "-", "*", "/"):
+        return decimals.exact_digits(call.function, source, call.arguments[1].type)[0] > MOST_DIGITS
+    if call.function == "round":
+        return source.precision == MOST_DIGITS
+    return call.function == "cast" and not decimals.holds(call.type, source)
 
 
 def is_pattern(text: str, escape: str = "\\") -> bool:

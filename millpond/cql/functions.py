@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Union
 
-from millpond.cql import regular_expressions
+from millpond.cql import decimals, regular_expressions
 from millpond.cql.coercion import (
     TEMPORAL,
     arithmetic_type,
@@ -28,7 +28,7 @@ class Kind(Enum):
     """Parameters that take more than one type."""
 
     NUMBER = "a number"
-    """Computed as BIGINT or DOUBLE."""
+    """Computed as BIGINT, DECIMAL or DOUBLE."""
     MOMENT = "a DATE or TIMESTAMP"
     VALUE = "a value of the same type as the others"
     DIGITS = "a whole number written out"
@@ -197,12 +197,12 @@ REWRITTEN = {
 """Names that the analysis rewrites into operators."""
 
 OPERATORS = {
-    "+": "sum of numbers, as BIGINT or DOUBLE",
-    "-": "difference of numbers, as BIGINT or DOUBLE",
-    "*": "product of numbers, as BIGINT or DOUBLE",
-    "/": "quotient, always DOUBLE; NULL for a zero divisor",
+    "+": "sum of numbers, as BIGINT, DECIMAL or DOUBLE",
+    "-": "difference of numbers, as BIGINT, DECIMAL or DOUBLE",
+    "*": "product of numbers, as BIGINT, DECIMAL or DOUBLE",
+    "/": "quotient, DOUBLE unless a DECIMAL is divided exactly; NULL for a zero divisor",
     "%": "remainder with the sign of the dividend; NULL for a zero divisor",
-    "neg": "the negated number, as BIGINT or DOUBLE",
+    "neg": "the negated number, as BIGINT, DECIMAL or DOUBLE",
     "=": "equal",
     "<>": "not equal",
     "<": "less",
@@ -250,7 +250,18 @@ def _call(
         _argument(function, position, argument, offset, to)
         for position, (argument, offset) in enumerate(zip(arguments, offsets, strict=True))
     )
-    return Call(function.name, checked, function.result or to)
+    return Call(function.name, checked, _result(function, checked, to))
+
+
+def _result(function: Function, arguments: Sequence[Expression], shared: Type) -> Type:
+    if shared.is_decimal and function.name in ("ceil", "floor"):
+        return decimals.whole(shared)
+    if shared.is_decimal and function.name == "round":
+        digits = (
+            arguments[1].value if len(arguments) > 1 and isinstance(arguments[1], Literal) else 0
+        )
+        return decimals.rounded(shared, digits if isinstance(digits, int) else 0)
+    return function.result or shared
 
 
 def user_call(

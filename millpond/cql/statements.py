@@ -5,6 +5,7 @@ from typing import Any, Self, Union
 
 from millpond.catalog import (
     Constraint,
+    PartitionEntry,
     QueryEntry,
     RelationEntry,
     StreamEntry,
@@ -20,9 +21,10 @@ from millpond.settings import EXACT
 
 @dataclass(frozen=True)
 class Create:
-    """CREATE STREAM | RELATION | VIEW | QUERY. A bare SELECT becomes a query called q1, q2, …"""
+    """CREATE STREAM | RELATION | VIEW | QUERY | PARTITION. A bare SELECT becomes a query called q1,
+    q2, …"""
 
-    entry: StreamEntry | RelationEntry | ViewEntry | QueryEntry
+    entry: StreamEntry | RelationEntry | ViewEntry | QueryEntry | PartitionEntry
     replaces: bool = False
     """Whether it takes the place of a view of that name."""
 
@@ -38,7 +40,7 @@ class Leave:
 
 @dataclass(frozen=True)
 class Drop:
-    """DROP STREAM | RELATION | VIEW | QUERY name."""
+    """DROP STREAM | RELATION | VIEW | QUERY | PARTITION name."""
 
     kind: str
     name: str
@@ -81,7 +83,7 @@ class Update:
 @dataclass(frozen=True)
 class AlterQuery:
     """ALTER QUERY name SET WEIGHT w | ACTIVE | INACTIVE | ON ERROR SKIP | STOP | SET WINDOW OF …
-    | TOLERATE (…)"""
+    | TOLERATE (…) | SET [NO] PARTITION"""
 
     name: str
     weight: float | None = None
@@ -95,6 +97,8 @@ class AlterQuery:
     position: Position = field(default=Position(1, 1))
     """Where that stands."""
     tolerates: Tolerance | None = None
+    partition: str | None = None
+    """The partition it is in from now on; empty: in none."""
 
 
 @dataclass(frozen=True)
@@ -128,8 +132,20 @@ class AlterPlan:
 
 
 @dataclass(frozen=True)
+class AlterPartition:
+    """ALTER PARTITION name STRATEGY s | THREADS n | PRIORITY p | ADD | DROP OPERATOR …"""
+
+    name: str
+    strategy: str | None = None
+    threads: int | None = None
+    priority: float | None = None
+    adds: tuple[str, ...] = ()
+    drops: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Show:
-    """SHOW STREAMS | RELATIONS | VIEWS | QUERIES | SETTINGS | ALL."""
+    """SHOW STREAMS | RELATIONS | VIEWS | QUERIES | PARTITIONS | SETTINGS | ALL."""
 
     kind: str
 
@@ -161,6 +177,7 @@ Action = Union[
     AlterQuery,
     AlterStream,
     AlterPlan,
+    AlterPartition,
     Show,
     Explain,
     SetOption,

@@ -7,13 +7,13 @@ from typing import Any
 from sqlglot import exp
 
 from millpond.cql.aggregates import AGGREGATE_ALIASES, AGGREGATES
-from millpond.cql.coercion import TYPE_NAMES
+from millpond.cql.coercion import named_type
 from millpond.cql.functions import ALIASES, FUNCTIONS, OPERATORS, REWRITTEN
 from millpond.cql.text.parse import parse_statement
 from millpond.cql.text.places import StatementError
 from millpond.cql.text.syntax import CreateQueryStatement
 from millpond.errors import StateError
-from millpond.schema import Type
+from millpond.schema import FAMILIES, Type
 
 _TAKEN = {*FUNCTIONS, *ALIASES, *REWRITTEN, *OPERATORS, *AGGREGATES, *AGGREGATE_ALIASES}
 _TAKEN |= {"attempt", "succeeds"}
@@ -51,8 +51,8 @@ def checked_types(name: str, parameters: Any, result: Any) -> tuple[tuple[Type, 
 def _type(name: str, given: Any) -> Type:
     if isinstance(given, Type) and given is not Type.NULL:
         return given
-    found = TYPE_NAMES.get(given.upper()) if isinstance(given, str) else None
-    if found is None:
-        known = ", ".join(str(each) for each in Type if each is not Type.NULL)
-        raise StateError(f"function {name}: no type {given!r}; known: {known}")
-    return found
+    try:
+        return named_type(given if isinstance(given, str) else "", None)
+    except StatementError:
+        known = ", ".join(map(str, FAMILIES))
+        raise StateError(f"function {name}: no type {given!r}; known: {known}") from None

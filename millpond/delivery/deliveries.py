@@ -214,7 +214,8 @@ class Deliveries:
             log.let_go(page)
         else:
             log.add(page, until)
-            self._news |= set() if page is None else {key}
+            if page is not None and (log.entry.sink is not None or log.subscribers):
+                self._news.add(key)
 
     def tidy(self, log: ResultLog) -> None:
         """Lets old results go and merges small pages; of a group also what its queries had."""
@@ -245,6 +246,8 @@ class Deliveries:
 
     def hand_on(self, fail: Fail) -> None:
         """Hands on what was put out; callbacks run without the lock."""
+        if not self._news:
+            return
         with uninterrupted:
             with self._lock:
                 news, self._news = self._news, set()
@@ -272,7 +275,8 @@ class Deliveries:
 
         for log in logs:
             log.is_put_off = False
-            self._feed(log, told)
+            if log.entry.sink is not None:
+                self._feed(log, told)
             if log.subscribers:
                 self._call(log)
 

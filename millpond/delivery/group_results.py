@@ -222,6 +222,11 @@ class GroupLog(ResultLog):
 
     # -- what is kept ----------------------------------------------------------------------
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to look after: of each query it is known what it had."""
+        return False
+
     def over(self, keeping: Keeping) -> Over | None:
         """What is more than is to be kept of each query."""
         return super().over(keeping) if keeping.rows is None else Over(rows=keeping.rows)

@@ -335,6 +335,11 @@ class ResultLog(PageLog):
 
     # -- what is kept ----------------------------------------------------------------------
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is kept, nor the content of what was let go."""
+        return not self.kept and not self.content
+
     def pass_pages(self, pages: int) -> None:
         """Lets the first pages go; of a relation the content stays."""
         if self.has_content:

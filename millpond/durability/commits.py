@@ -71,9 +71,12 @@ class Commits:
         self.follower: Follower | None = None
         self._committed: OperatorId | None = None
         """Whose step was committed last, where somebody follows them."""
+        self._is_news = True
+        """Whether anything was told since that was last looked after."""
 
     def put_out(self, query: QueryName, page: Page | None, until: int) -> None:
         """A query has put out a page, or nothing; it is complete up to a time."""
+        self._is_news = True
         ready = -math.inf if page is None else ready_seconds(self._queries, query, page.first)
         self._ground.deliveries.publish(query, page, until, ready)
         if self.follower is not None and page is not None:
@@ -91,6 +94,7 @@ class Commits:
 
     def committed(self, identity: OperatorId, step: OperatorStep) -> None:
         """A step is about to be published."""
+        self._is_news = True
         if step.outcome is not None and step.outcome.seconds > SLOW_SECONDS:
             label, seconds = self._queries.graph.operators[identity].label(), step.outcome.seconds
             about = {"operator": str(identity), "seconds": seconds, "rows": step.rows}
@@ -110,30 +114,36 @@ class Commits:
 
     def skipped(self, identity: OperatorId, until: int) -> None:
         """An operator has passed a time in which nothing happened."""
+        self._is_news = True
         self._ground.inputs.epochs.moved()
         self._ground.journal.note(Stepped(identity, until))
 
     def compacted(self, queue: QueueId, change: Compaction) -> None:
         """Pages of a queue are about to be replaced by one."""
+        self._is_news = True
         if self._ground.journal.is_durable:
             names = tuple(name for page in change.replaced for name in page.names)
             self._ground.journal.note(Compacted(queue, change.page, names, change.content_until))
 
     def purged(self, identity: OperatorId, cursor: int, state: Any) -> None:
         """An operator is about to forget what it keeps for queries that are gone."""
+        self._is_news = True
         self._ground.journal.note(OperatorKept(identity, cursor, state))
 
     def cut(self, cut: Cut) -> None:
         """A part of an operator is about to be one itself, or to be a part again."""
+        self._is_news = True
         self._ground.journal.note(CutMade(cut.part, cut.is_cut, cut.at))
 
     def merged(self, merge: Merge) -> None:
         """Whoever has read one queue reads another one now."""
+        self._is_news = True
         self._ground.journal.note(Merged(merge.queue, merge.into, merge.at))
         self._queries.merged(merge)
 
     def failed(self, identity: OperatorId, step: OperatorStep, error: Exception) -> None:
         """A step could not be done: the queries that need it stand still, the others go on."""
+        self._is_news = True
         label = self._queries.graph.operators[identity].label()
         served = self._served(identity)
         if self.follower is not None:
@@ -174,13 +184,17 @@ class Commits:
 
     def lost_spark(self) -> None:
         """Spark has died; the next step asks for another one."""
+        self._is_news = True
         self._ground.lazy_spark.has_died()
 
     def after_commit(self) -> None:
         """Hands on what was put out; callbacks run without the lock."""
+        if not self._is_news:
+            return
         ground = self._ground
         with ground.lock:
             ground.journal.flush()
+            self._is_news = False
             self._tidy()
             self._wake()
         ground.deliveries.hand_on(self._queries.fail)

@@ -13,7 +13,7 @@ from millpond.planning.physical import OutputOperator
 from millpond.sharing.queries import Queries
 from millpond.storage.pages import Page
 from millpond.storage.queues import Compaction
-from millpond.storage.transitions import Transition
+from millpond.storage.transitions import UNLOGGED, Transition
 
 
 @dataclass(frozen=True)
@@ -108,10 +108,15 @@ class Compacted(Transition, kind="compact", to="inputs"):
     replaced: tuple[str, ...]
     """The files of the pages."""
     until: int | None
+    change: Compaction | None = field(default=None, compare=False, metadata=UNLOGGED)
+    """The same with the pages themselves, which have no files where nothing is to last."""
 
     def apply(self, part: Filled) -> None:
         """Replaces them, unless nobody needs any of them: so it was written once."""
         target, names = part.queues[self.queue], set(self.replaced)
+        if self.change is not None:
+            target.compact(self.change)
+            return
         pages = tuple(each for each in target.pages if names.intersection(each.names))
         if pages or self.page is None or self.until is not None:
             target.compact(Compaction(self.page, pages, self.until))

@@ -55,6 +55,11 @@ def _set_active(view: Controlled, name: str, value: bool) -> None:
     view.execute(f"ALTER QUERY {quoted(name)} SET {'ACTIVE' if value else 'INACTIVE'}")
 
 
+def _set_partition(view: Controlled, name: str, value: str) -> None:
+    where = f"PARTITION {quoted(value.strip())}" if value.strip() else "NO PARTITION"
+    view.execute(f"ALTER QUERY {quoted(name)} SET {where}")
+
+
 def _reduced(view: Controlled, name: str) -> str:
     return ", ".join(view.ground.query_entry(name).reduced)
 
@@ -131,6 +136,13 @@ QUERY = Kind(
             lambda e, q: e.ground.query_entry(q).weight,
             _set_weight,
             above=0,
+        ),
+        knob(
+            "partition",
+            "text",
+            "whose threads do its work; empty if it is in none",
+            lambda e, q: e.ground.query_entry(q).partition,
+            _set_partition,
         ),
         knob(
             "active",

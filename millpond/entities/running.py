@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from millpond.entities.attributes import Read, integer, knob, number, text
+from millpond.entities.catalogued import quoted
 from millpond.entities.control_tables import Kind
 from millpond.entities.controlled import Controlled
 from millpond.errors import StateError
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from millpond.execution.operators.running import RunningOperator
     from millpond.execution.statistics import Statistics
     from millpond.execution.units import Unit
+    from millpond.sharing.partitioning import Thread
     from millpond.storage.queues import Queue
 
 
@@ -40,6 +42,14 @@ def _waiting(view: Controlled, name: str) -> int:
     return running.waiting(running.claimed, running.horizon)
 
 
+def _set_partition(view: Controlled, name: str, value: str) -> None:
+    by_hand = view.runtime.partitions.by_hand.get(OperatorId(name), "")
+    if value.strip():
+        view.execute(f"ALTER PARTITION {quoted(value.strip())} ADD OPERATOR {name}")
+    elif by_hand:
+        view.execute(f"ALTER PARTITION {quoted(by_hand)} DROP OPERATOR {name}")
+
+
 OPERATOR = Kind(
     "operator",
     "a part of the plan that reads queues and writes one",
@@ -50,6 +60,13 @@ OPERATOR = Kind(
             "queries",
             "the queries it works for",
             lambda e, o: ", ".join(e.runtime.picture.queries(OperatorId(o))),
+        ),
+        knob(
+            "partition",
+            "text",
+            "the partition it is in; writing one puts it there by hand, nothing takes it out again",
+            lambda e, o: e.runtime.partitions.of.get(OperatorId(o), ""),
+            _set_partition,
         ),
         text("reads", "its queues", lambda e, o: ", ".join(_running(e, o).inputs)),
         number("load", "how busy it is", _measured(lambda m: m.busy.per_second())),
@@ -264,28 +281,24 @@ UNIT = Kind(
 )
 
 
-def thread_parts(view: Controlled) -> list[list[OperatorId]]:
-    """The operators of each thread of the present strategy; one thread if it has none."""
-    strategy = view.strategy()
-    configuration = getattr(strategy, "configuration", None)
-    if configuration is None or not configuration.partitions:
-        return [_operators(view)]
-    parts: list[list[OperatorId]] = [[] for _ in configuration.partitions]
-    running = set(_operators(view))
-    for operator, place in configuration.partition_of.items():
-        if OperatorId.numbered(operator) in running:
-            parts[place].append(OperatorId.numbered(operator))
-    return parts
-
-
 def _threads(view: Controlled) -> list[str]:
     if not view.has_runtime:
         return []
-    return [f"thread{place}" for place in range(len(thread_parts(view)))]
+    return [f"thread{place}" for place in range(len(view.queries.partitioning.threads()))]
 
 
-def _part(view: Controlled, name: str) -> list[OperatorId]:
-    return dict(zip(_threads(view), thread_parts(view), strict=False)).get(name, [])
+def _of_thread(read: Callable[[Thread], Any]) -> Read:
+    """What the strategy in charge says of a thread, while there is one."""
+
+    def read_thread(view: Controlled, name: str) -> Any:
+        return read(view.queries.partitioning.threads()[_threads(view).index(name)])
+
+    return read_thread
+
+
+def _thread_load(view: Controlled, name: str) -> float:
+    thread = view.queries.partitioning.threads()[_threads(view).index(name)]
+    return sum(view.runtime.statistics[each].busy.per_second() for each in thread.operators)
 
 
 THREAD = Kind(
@@ -293,12 +306,20 @@ THREAD = Kind(
     "operators that are scheduled together",
     _threads,
     (
-        text("operators", "its operators", lambda e, t: ", ".join(_part(e, t))),
-        number(
-            "load",
-            "how busy it is",
-            lambda e, t: sum(e.runtime.statistics[o].busy.per_second() for o in _part(e, t)),
+        text("operators", "its operators", _of_thread(lambda t: ", ".join(t.operators))),
+        text(
+            "partition",
+            "the partition that a user has made of them",
+            _of_thread(lambda t: t.partition),
         ),
+        text("strategy", "which of them is next", _of_thread(lambda t: t.strategy)),
+        number("priority", "its share of the processors", _of_thread(lambda t: t.priority)),
+        text(
+            "falls_behind",
+            "why its strategy cannot keep up; empty if it can",
+            _of_thread(lambda t: t.falls_behind),
+        ),
+        number("load", "how busy it is", _thread_load),
     ),
     activity="load",
 )

@@ -10,13 +10,14 @@ from millpond.entities.attributes import Attribute, Read, Write, integer, knob, 
 from millpond.entities.catalogued import QUERY, RELATION, STREAM
 from millpond.entities.control_tables import Entities, Kind
 from millpond.entities.controlled import Controlled
+from millpond.entities.partitions import PARTITION
 from millpond.entities.running import OPERATOR, QUEUE, SYNOPSIS, THREAD, UNIT
 from millpond.settings import OF_THE_OWNER, Change, Settings
 
 if TYPE_CHECKING:
     from millpond.execution.runtime import EngineRuntime
 
-OF_SCHEDULER = ("strategy", "mode", "processors")
+OF_SCHEDULER = ("strategy", "mode", "slice", "processors")
 """The settings that are knobs of the scheduler; the others are the engine's."""
 
 
@@ -105,13 +106,21 @@ SCHEDULER = Kind(
     lambda view: ["scheduler"],
     (
         *_settings(of_scheduler=True),
+        text(
+            "falls_behind",
+            "why the strategy cannot keep up with what comes; empty if it can",
+            lambda e, _: e.queries.partitioning.falls_behind,
+        ),
         integer(
             "at_once", "steps that may run at once", _of_runtime(lambda r: r.limits.processors)
         ),
     ),
 )
 
-KINDS = (ENGINE, SCHEDULER, QUERY, STREAM, RELATION, OPERATOR, QUEUE, SYNOPSIS, UNIT, THREAD)
+KINDS = (
+    *(ENGINE, SCHEDULER, QUERY, STREAM, RELATION, OPERATOR, QUEUE, SYNOPSIS, UNIT, THREAD),
+    PARTITION,
+)
 
 
 def entities(view: Controlled) -> Entities:

@@ -21,6 +21,14 @@ FIRST_ROWS, GROWTH = 1_000, 2
 """For the sake of the fixed part a step has so many rows at first, then twice as many as others."""
 
 
+GROWTH_SHARE = 0.25
+"""By such a part of what waits a step may let it grow, where a strategy has asked for few tuples:
+beyond that its fixed part counts for less than memory."""
+
+FIRST_SLICE_ROWS = 50
+"""So many it has at first where it has to be over soon."""
+
+
 @dataclass(frozen=True)
 class Experience:
     """What steps are thought to cost, and up to how many rows they have had lately."""
@@ -51,6 +59,37 @@ def batch_rows(decision: RunOperator, known: Experience, waiting: int, most: int
     least = min(breakeven * (1 / FIXED_SHARE - 1), foreseen)
     rows = asked if asked >= least else _portion(waiting, least)
     return max(1, math.ceil(min(most, rows) - 1e-6))
+
+
+def sliced_rows(slice_seconds: float, known: Experience, most: int) -> int:
+    """How many rows a step reads at most to give its processor back in time; 0 seconds: ``most``.
+
+    Few at first, then twice as many as others: what rows cost is only known of steps there were.
+
+    >>> sliced_rows(0.1, Experience(Line(0.02, 1e-3), 1_000), 500_000)
+    100
+    >>> sliced_rows(0.1, Experience(Line(0.0, 0.0), 0), 500_000)
+    50
+    """
+    if not slice_seconds:
+        return most
+    foreseen = GROWTH * known.known_rows if known.known_rows else FIRST_SLICE_ROWS
+    return max(1, int(min(most, foreseen, _quotient(slice_seconds, known.line.row) + 1e-6)))
+
+
+def growing_rows(growth_bytes: float, waiting_bytes: float, most: int) -> int:
+    """How many rows a step reads at most that leaves so many bytes more waiting for each of them.
+
+    To a strategy an operator that puts out more than it reads, a join say, and those behind it that
+    make less of it again are one: it takes tuples through one by one. A step takes all of them to
+    where they are most, so a strategy that asks for few is not given many there.
+
+    >>> growing_rows(100.0, 4e6, 500_000), growing_rows(-10.0, 4e6, 500_000)
+    (10000, 500000)
+    """
+    if growth_bytes <= 0:
+        return most
+    return min(most, max(FIRST_ROWS, int(GROWTH_SHARE * waiting_bytes / growth_bytes)))
 
 
 def _portion(waiting: int, least: float) -> float:

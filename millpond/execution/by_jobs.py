@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
 from millpond.execution.answers import Answer
-from millpond.execution.jobs import MOST_READERS, Job, Pairs, portions_of
+from millpond.execution.jobs import MOST_READERS, Job, Pairs
 from millpond.execution.operators.running import OperatorStep, RunningOperator
 from millpond.execution.rides import SharedJob, shared_job
 from millpond.execution.steps import Outcome
@@ -70,7 +70,7 @@ class JobExecutor(ABC):
 
     def tasks(self, job: Job) -> int | None:
         """How many tasks read the files of a job themselves; None if they are given their rows."""
-        portions = None if self.limits.asks_spark else portions_of(job.parts)
+        portions = None if self.limits.asks_spark else job.portions
         if portions is None or (job.keys and job.buckets > MOST_READERS):
             return None
         if job.keys:

@@ -121,7 +121,10 @@ class Fragment:
 
     def waiting(self, cursor: int, until: int) -> int:
         """About how many rows a step up to ``until`` would start with."""
-        return sum(branch.waiting(cursor, until) for branch in self._branches)
+        rows = 0
+        for branch in self._branches:
+            rows += branch.waiting(cursor, until)
+        return rows
 
     def ending(self, after: int, until: int) -> int:
         """About how many rows end within the step."""

@@ -7,6 +7,7 @@ is not its business (`executor.py`).
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol, TypeAlias
 
 import pyarrow as pa
@@ -60,7 +61,12 @@ class Job:
     pairs: Pairs | None = None
     """What it writes, if something is still to be made of that."""
 
-    @property
+    @cached_property
+    def portions(self) -> list[Portion] | None:
+        """What tasks must know to read the parts themselves; None if they can not."""
+        return portions_of(self.parts)
+
+    @cached_property
     def rows(self) -> int:
         """About how many rows it reads."""
         return sum(reading.rows(*modes) for reading, modes in self.parts)

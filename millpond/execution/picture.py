@@ -45,9 +45,9 @@ class Picture:
     def elementary(self, version: int = 0) -> PlanSnapshot:
         """The running operators, each for itself."""
         served = self._served()
-        return PlanSnapshot(
-            tuple(self._snapshot(each, served[each]) for each in self._operators.running), version
-        )
+        snapshots = (self._snapshot(each, served[each]) for each in self._operators.running)
+        declared = self._operators.partitions.declared
+        return PlanSnapshot(tuple(snapshots), version, partitions=declared)
 
     def shape(self, identities: Iterable[OperatorId]) -> PlanSnapshot:
         """Some operators that no other reads or is read by, as if nothing were known of them."""
@@ -102,6 +102,7 @@ class Picture:
             measured.output_bytes,
             measured.step_seconds + self.turns.seconds,
             isinstance(operator, OutputOperator),
+            partition=self._operators.partitions.of.get(identity, ""),
         )
 
     def queries(self, identity: OperatorId) -> list[QueryName]:

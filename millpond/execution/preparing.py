@@ -1,6 +1,6 @@
 """Prepares steps: how far one goes, and whether a unit may begin one."""
 
-from millpond.execution.batches import batch_rows
+from millpond.execution.batches import batch_rows, growing_rows, sliced_rows
 from millpond.execution.cutting import Cutting
 from millpond.execution.operators.running import RunningOperator
 from millpond.execution.picture import Picture
@@ -57,9 +57,12 @@ class Preparing:
     def _batch(self, decision: RunOperator, unit: Unit) -> int:
         """About how many rows a step is to read at most: for an engine a tuple is a batch."""
         most = min(self._operators.around.limits.step_rows, self._fitting(unit))
+        if decision.max_tuples is not None:
+            most = growing_rows(self._growth_bytes(unit), self._operators.backlog.bytes, most)
         waiting = unit.waiting(unit.horizon)
         known = unit.experience(min(waiting, most)).beside(self._picture.turns.seconds)
-        return batch_rows(decision, known, waiting, most)
+        slice_seconds = self._operators.around.limits.slice_seconds
+        return batch_rows(decision, known, waiting, sliced_rows(slice_seconds, known, most))
 
     def _fitting(self, unit: Unit) -> int:
         """How many rows a step may read for them, and what it makes of them, to take no more than
@@ -68,6 +71,18 @@ class Preparing:
         statistics = self._operators.statistics
         size += sum(statistics[member.identity].made_bytes for member in unit.members)
         return max(LEAST_STEP_ROWS, int(self._operators.around.limits.step_bytes / size))
+
+    def _growth_bytes(self, unit: Unit) -> float:
+        """How many bytes more wait behind a unit for each row it reads, than waited before it."""
+        statistics, growth = self._operators.statistics, 0.0
+        for member in unit.members:
+            measured = statistics[member.identity]
+            readers = self._operators.graph.readers(member.identity)
+            if any(each not in unit.identities for each in readers):
+                growth += measured.made_bytes
+            if any(queue not in unit.identities for queue in member.inputs):
+                growth -= measured.input_bytes
+        return growth
 
     def _row_bytes(self, member: RunningOperator, unit: Unit) -> float:
         """The size of the rows a member reads: what is in its queues, or others hand on to it."""

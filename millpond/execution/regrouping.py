@@ -1,6 +1,7 @@
 """Where queues stand, and so which operators are units; both change while data flows."""
 
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 
 from millpond.execution.picture import Picture
 from millpond.execution.running_operators import RunningOperators
@@ -59,6 +60,12 @@ class Regrouping:
         self._is_done = False
         self._under_way.wake()
 
+    def partitions_changed(self) -> None:
+        """Users have said something else of partitions."""
+        self._telling.version += 1
+        self._is_done = False
+        self._under_way.wake()
+
     def graph_changed(self) -> None:
         """There are other operators, or they read others."""
         self._telling.version += 1
@@ -78,6 +85,7 @@ class Regrouping:
         operators = self._operators
         if not self._is_done:
             self._is_done = True
+            self._divide()
             groups = self.groups(self._near(operators.units.to_change))
             operators.units.want(
                 tuple(operators.running[each] for each in group) for group in groups
@@ -85,6 +93,17 @@ class Regrouping:
         if operators.units.change(self._under_way.is_at_work):
             self._telling.version += 1
             self._telling.changed |= operators.running.keys()
+
+    def _divide(self) -> None:
+        """Has queues between the partitions of now."""
+        partitions = self._operators.partitions
+        partitions.assign()
+        if partitions.of != self._placement.partitions:
+            divided = replace(self._placement, partitions=partitions.of)
+            there = self._operators.running.keys()
+            self._operators.units.to_change |= self._placement.differing(divided) & there
+            self._placement = divided
+            self._telling.version += 1
 
     def groups(self, among: Collection[OperatorId] | None = None) -> list[tuple[OperatorId, ...]]:
         """The operators that are to be virtual operators, upstream first in each.

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from millpond.execution.operators import start
 from millpond.execution.operators.running import RunningOperator
+from millpond.execution.partitions import Partitions
 from millpond.execution.statistics import Statistics
 from millpond.execution.surroundings import Surroundings
 from millpond.execution.units import Unit, Units
@@ -28,6 +29,8 @@ class RunningOperators:
         """What was measured of each operator."""
         self.backlog = Backlog()
         """What waits in the queues."""
+        self.partitions = Partitions(graph)
+        """The partitions that users have made, and who is in which."""
 
     def start(
         self, identity: OperatorId, operator: Operator, around: Surroundings, cursor: int

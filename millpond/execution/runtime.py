@@ -6,12 +6,13 @@ most, never for a step.
 """
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 
 from millpond.execution.cutting import Cutting
 from millpond.execution.executor import Executors
 from millpond.execution.graph_changes import GraphChanges
 from millpond.execution.listener import Listener
+from millpond.execution.partitions import Partitions
 from millpond.execution.picture import Picture
 from millpond.execution.preparing import Preparing
 from millpond.execution.publishing import Publishing
@@ -26,7 +27,7 @@ from millpond.interruption import WholeLock
 from millpond.planning.graph import Graph
 from millpond.planning.placement import QueuePlacement
 from millpond.scheduling.decisions import Decision, PlaceQueues, RunOperator
-from millpond.scheduling.snapshot import Observation, PlanSnapshot
+from millpond.scheduling.snapshot import Observation, PartitionSnapshot, PlanSnapshot
 from millpond.storage.allocators import hold_back
 
 AT_ONCE_SECONDS = 0.02
@@ -184,6 +185,21 @@ class EngineRuntime:
     def placement(self, placement: QueuePlacement) -> None:
         with self._lock:
             self.regrouping.placement = placement
+
+    @property
+    def partitions(self) -> Partitions:
+        """The partitions that users have made, and which operators are in them."""
+        if self.regrouping.is_due:
+            self.operators.partitions.assign()
+        return self.operators.partitions
+
+    def use_partitions(
+        self, declared: Iterable[PartitionSnapshot], by_hand: Mapping[OperatorId, str]
+    ) -> None:
+        """Has these partitions, with the operators that were put in them by hand."""
+        with self._lock:
+            self.partitions.declared, self.partitions.by_hand = tuple(declared), by_hand
+            self.regrouping.partitions_changed()
 
     def groups(self, among: Collection[OperatorId] | None = None) -> list[tuple[OperatorId, ...]]:
         """The operators that are to be virtual operators, upstream first in each.

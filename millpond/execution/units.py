@@ -46,7 +46,10 @@ class Unit:
     @property
     def horizon(self) -> int:
         """The time up to which the unit's inputs are complete, and it is to go."""
-        return min(*(queue.heartbeat for queue in self.entries), self.through)
+        horizon = self.through
+        for queue in self.entries:
+            horizon = min(horizon, queue.heartbeat)
+        return horizon
 
     @property
     def claimed(self) -> int:
@@ -60,7 +63,10 @@ class Unit:
 
     def waiting(self, until: int) -> int:
         """About how many rows wait for its members."""
-        return sum(member.waiting(member.claimed, until) for member in self.members)
+        rows = 0
+        for member in self.members:
+            rows += member.waiting(member.claimed, until)
+        return rows
 
     @property
     def oldest_arrival(self) -> float:

@@ -7,9 +7,10 @@ changes the engine holds its lock, and nobody holds it while a step is executed.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,7 @@ from millpond.entities import Entities
 from millpond.entities.controlled import Controlled
 from millpond.entities.whole import entities
 from millpond.errors import CqlWarning, InvariantError, Position, StateError, StoreError
+from millpond.facade.feeding import feed
 from millpond.facade.function_registry import FunctionGiven, register, register_all
 from millpond.facade.operation import Operation
 from millpond.facade.result_stream import ResultStream
@@ -56,7 +58,7 @@ from millpond.interruption import WholeLock, uninterrupted
 from millpond.planning.graph import Graph
 from millpond.scheduling.runtime import SchedulingLoop
 from millpond.scheduling.strategy import Strategy
-from millpond.scheduling.strategy_text import engine_strategy
+from millpond.scheduling.threads.unthreaded import Unthreaded
 from millpond.schema import Type
 from millpond.settings import DISK, OFF, Settings
 from millpond.sharing.ground import Ground
@@ -126,10 +128,14 @@ class Engine:
         self._open_store(settings.store)
         self._follow(settings)
         self.operation = Operation(
-            self.lock, self._turn, self.arrivals, lambda: self.deliveries.is_all_written
+            self.lock,
+            self._turn,
+            self._would_idle,
+            self.arrivals,
+            lambda: self.deliveries.is_all_written,
         )
         self._loop: SchedulingLoop | None = None
-        self._strategy()
+        self.queries.partitioning.strategy()
         self._recover()
 
     def _make_parts(self, keeps_results: bool) -> None:
@@ -142,6 +148,7 @@ class Engine:
         self.queries.listener = self._commits
         self.statements = self.queries.statements = Statements(self.queries, self, self.show)
         self._room = Room(self.queries, lambda: self.operation)
+        self.queries.partitioning.present = lambda: self.present_strategy
         self._watch = Watch(self.queries)
 
     def _open_store(self, location: str) -> None:
@@ -336,6 +343,14 @@ class Engine:
             self._loop.strategy = strategy
             self.runtime.placement = self.runtime.placement.undecided()
 
+    def use_partitions(self) -> None:
+        """Has the partitions be as they are declared."""
+        self.queries.partitioning.tell()
+        if self._loop is not None:
+            strategy = self.queries.partitioning.strategy()
+            if isinstance(strategy, Unthreaded) != isinstance(self._loop.strategy, Unthreaded):
+                self.use_strategy(strategy)
+
     def _keep_to_budget(self) -> None:
         limit = self.ground.budget.limit_bytes = self.settings.budget_bytes
         self.store.cached_bytes = cached_bytes(limit)
@@ -392,6 +407,11 @@ class Engine:
                     self.inputs.remember(name, key, coming)
             self._watch.look()  # a step may be under way, which takes long
             return self.inputs.late_count(name) - before
+
+    async def feed(self, name: str, rows: AsyncIterable[Any] | asyncio.Queue[Any]) -> int:
+        """Pushes what an asynchronous iterable or a queue has, as it comes, until its end (of a
+        queue None); says how many tuples came too late."""
+        return await feed(self, name, rows)
 
     def push_changes(self, name: str, changes: Iterable[tuple[Any, str, Any]]) -> None:
         """Adds ``(ts, '+' or '-', row)`` to a relation; ts None means the beginning."""
@@ -524,10 +544,6 @@ class Engine:
         """The running operators."""
         return self.queries.runtime
 
-    def _strategy(self) -> Strategy:
-        settings = self.settings
-        return engine_strategy(settings.strategy, settings.budget_bytes, settings.mode)
-
     def run_until_idle(self) -> None:
         """Works until every query is as far as its inputs allow."""
         self.ground.check_open()
@@ -592,23 +608,21 @@ class Engine:
             has_news = self.arrivals.deliver(intake, is_idle)
             if self.ground.is_closed:
                 return False
-        self._room.make()
-        with self.lock:
-            if self.ground.is_closed:
-                return False
-            has_queries = bool(self.queries.outputs)
-            if has_queries and intake.promises and (has_news or is_idle):
-                promise_on_demand(self.inputs, self.settings)
-                self.arrivals.has_news = False
-            self._watch.look()
-            self.journal.flush()
-            has_bad_rows = self.deliveries.has_more
-        if has_bad_rows:  # of results it is after each commit that they are handed on
+            wants_room = self._room.is_wanted()
+            if not wants_room:
+                self._prepare_turn(intake, has_news or is_idle)
+        if wants_room:
+            self._room.make()
+            with self.lock:
+                if self.ground.is_closed:
+                    return False
+                self._prepare_turn(intake, has_news or is_idle)
+        if self.deliveries.has_more:  # bad rows; results are handed on after each commit
             self.deliveries.hand_on(self.queries.fail)
-        if not has_queries:
+        if not self.queries.outputs:
             return has_news
         if self._loop is None:
-            self._loop = SchedulingLoop(self.runtime, self._strategy())
+            self._loop = SchedulingLoop(self.runtime, self.queries.partitioning.strategy())
         with uninterrupted:
             try:
                 return uninterrupted.call(self._loop.turn) or has_news
@@ -618,7 +632,31 @@ class Engine:
                 self.runtime.cancel()
                 raise
 
+    def _prepare_turn(self, intake: Intake, promises: bool) -> None:
+        if promises:
+            self._promise(intake)
+        self._watch.look()
+        self.journal.flush()
+
+    def _promise(self, intake: Intake) -> bool:
+        """Has quiet inputs and the clock promise what is asked of them; whether any did."""
+        if not self.queries.outputs or not intake.promises:
+            return False
+        self.arrivals.has_news = False
+        promise_on_demand(self.inputs, self.settings)
+        has_moved, self.arrivals.has_news = self.arrivals.has_news, False
+        return has_moved
+
+    def _would_idle(self, intake: Intake) -> bool:
+        """Whether a turn that knows that nothing is left to do would find nothing either."""
+        with self.lock:
+            if self.ground.is_closed or self.arrivals.has_news or not self.arrivals.is_over(intake):
+                return False
+            return not self._promise(intake)
+
     def _raise_failures(self) -> None:
+        if self.queries.failures.are_told:
+            return
         with self.lock:
             self.queries.failures.raise_untold()
 
@@ -770,6 +808,8 @@ class Engine:
 
     def validate_if_set(self) -> None:
         """Does so if the setting ``validate`` says it."""
+        if self.settings.validate != "on":
+            return
         with self.lock:
             if self.settings.validate == "on" and not self.ground.is_closed:
                 self.validate()

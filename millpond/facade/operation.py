@@ -53,17 +53,19 @@ class Operation:
 
     ``turn`` takes what has come, and has the loop observe, decide and perform once. It answers
     whether there was anything to do, and is told whether there was not the last time: then it is
-    time for what the clock promises. ``is_all_written``: whether all put out is where it goes.
+    time for what the clock promises. ``would_idle``: whether that brings nothing, so that no turn
+    is needed for it. ``is_all_written``: whether all put out is where it goes.
     """
 
     def __init__(
         self,
         lock: WholeLock,
         turn: Callable[[Intake, bool], bool],
+        would_idle: Callable[[Intake], bool],
         arrivals: Arrivals,
         is_all_written: Callable[[], bool],
     ) -> None:
-        self._turn = turn
+        self._turn, self._would_idle = turn, would_idle
         self._is_all_written = is_all_written
         self.arrivals = arrivals
         self._changed = lock.condition()
@@ -96,9 +98,10 @@ class Operation:
         while not self.is_stopping and not waits_for:
             if self._turn(intake, is_idle):
                 is_idle = False
-            elif not is_idle:
+            elif not is_idle and not self._would_idle(intake):
                 is_idle = True  # once more, with what the clock promises
             else:
+                is_idle = True
                 with self._lock:
                     if not self.arrivals.has_news:
                         if self._is_all_written() and is_over():
@@ -161,11 +164,12 @@ class Operation:
 
     def run_until_idle(self) -> None:
         """Works until nothing is left to do, or waits until the loop in the background rests."""
-        with self._lock:
-            self._refuse_inside()
-            if self._background is not None:
-                self._wait_for_background()
-                return
+        if self._background is not None:
+            with self._lock:
+                self._refuse_inside()
+                if self._background is not None:
+                    self._wait_for_background()
+                    return
         self.run(lambda: self.work(Intake()))
 
     def _wait_for_background(self) -> None:

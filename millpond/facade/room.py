@@ -51,9 +51,11 @@ class Room:
 
         When there is none, this may be what is waited for: it is let in, and others are spilled.
         """
-        loop = self._loop()
         with self._ground.lock:
             self._ground.check_open()
+            if not self.is_wanted() and self.is_there(name):
+                return
+        loop = self._loop()
         is_inside = loop.is_inside
         if not is_inside:
             self.make()
@@ -68,6 +70,20 @@ class Room:
                 "budget"
             )
         loop.wait_for(lambda: self._ground.is_closed or self.is_there(name))
+
+    def is_wanted(self) -> bool:
+        """Whether more is held than there is room for, or it is time to look; the lock is held."""
+        if not self._queries.has_runtime:
+            return False
+        budget, runtime = self._ground.budget, self._queries.runtime
+        self._count_caches(runtime)
+        if time.monotonic() >= self._look_again or budget.is_time_to_give_back:
+            return True
+        return budget.is_exceeded(runtime.backlog, self._ground.deliveries.keeper.books)
+
+    def _count_caches(self, runtime: EngineRuntime) -> None:
+        ground = self._ground
+        ground.budget.cached_bytes = runtime.cached_bytes + ground.store.read_again_bytes
 
     def make(self) -> None:
         """Spills what memory has no room for, or fails the queries that need too much of it.
@@ -84,7 +100,7 @@ class Room:
     def _make(self) -> None:
         ground, runtime = self._ground, self._queries.runtime
         self._place_states(runtime)
-        ground.budget.cached_bytes = runtime.cached_bytes + ground.store.read_again_bytes
+        self._count_caches(runtime)
         kept = ground.deliveries.keeper.books
         crowded = ground.budget.keep(runtime.backlog, runtime.queues, ground.lock, kept)
         if crowded is not None:

@@ -26,6 +26,9 @@ class Whole(Protocol):
     def use_strategy(self, strategy: Strategy) -> None:
         """Has another strategy decide from now on."""
 
+    def use_partitions(self) -> None:
+        """Has the partitions be as they are declared."""
+
     def move_to(self, location: str) -> None:
         """Has everything in another store."""
 
@@ -61,8 +64,8 @@ def use_setting(queries: Queries, whole: Whole, action: SetOption) -> None:
     apply(action, queries.ground.catalog)
     whole.use(settings)
     if key in ("strategy", "mode", "budget"):
-        strategy = engine_strategy(settings.strategy, settings.budget_bytes, settings.mode)
-        whole.use_strategy(strategy)
+        whole.use_strategy(queries.partitioning.strategy())
+        queries.partitioning.tell()
     if not settings.latency_seconds:
         _keep_as_said(queries)
 

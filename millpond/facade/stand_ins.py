@@ -31,5 +31,5 @@ def _stand_in(name: str, signature: str, digest: str) -> UserFunction:
     found = re.fullmatch(r"(.*?)\w+\((.*)\) (.*)", signature)
     if found is None:
         raise StateError(f"internal: {signature} is no signature of a function")
-    parameters, result = checked_types(name, found[2].split(", "), found[3])
+    parameters, result = checked_types(name, re.split(r", (?!\d)", found[2]), found[3])
     return UserFunction(name, parameters, result, digest, b"", kind=found[1].strip())

@@ -10,6 +10,7 @@ import pyarrow as pa
 from millpond.catalog import (
     Declaration,
     Entry,
+    PartitionEntry,
     QueryEntry,
     RelationEntry,
     StreamEntry,
@@ -21,6 +22,7 @@ from millpond.cql.check.statements import check_statement
 from millpond.cql.functions_in_use import functions_called_by
 from millpond.cql.statements import (
     Action,
+    AlterPartition,
     AlterPlan,
     AlterQuery,
     AlterStream,
@@ -203,6 +205,9 @@ class Statements:
                 return self._leaving(action)
             case AlterPlan():
                 self._queries.refuse_placing(action.operator)
+            case AlterPartition():
+                for each in action.adds:
+                    self._queries.partitioning.refuse(each)
             case SetOption():
                 refuse_setting(self._queries, action)
         return []
@@ -220,7 +225,7 @@ class Statements:
         match action:
             case AlterStream():
                 keep_promise(self._ground.inputs, StreamId(action.name))
-            case AlterPlan():
+            case AlterPlan() | AlterPartition():
                 self._queries.runtime.move_queues()
             case SetOption() if action.key.lower() == "durability":
                 self._ground.force()
@@ -236,7 +241,7 @@ class Statements:
                     self._create_input(entry, change)
                 case QueryEntry():
                     self._create_query(entry, change)
-                case ViewEntry():
+                case ViewEntry() | PartitionEntry():
                     change([])
         except BaseException:
             if ground.catalog.get(entry.name) is None:
@@ -343,6 +348,8 @@ class Statements:
                 changed = altered(action, ground.catalog)
                 apply(action, ground.catalog)
                 queries.alter(changed)
+                if action.partition is not None:
+                    self._whole.use_partitions()
             case AlterStream() as action:
                 apply(action, ground.catalog)
                 constraint = "" if action.alters is None else action.alters.name
@@ -351,6 +358,9 @@ class Statements:
                     ground.inputs.kept_because[StreamId(action.name)] = "ALTER STREAM has said so"
             case AlterPlan() as action:
                 queries.place_queue(action.operator, action.has_queue)
+            case AlterPartition() as action:
+                apply(action, ground.catalog)
+                self._whole.use_partitions()
             case SetOption() as action:
                 use_setting(queries, self._whole, action)
         ground.memory.done(statement)
@@ -368,6 +378,8 @@ class Statements:
                 if entry.tolerates is not None:
                     ground.inputs.add_kept(entry.tolerates)
                 self._queries.declare(entry)
+            case PartitionEntry():
+                self._whole.use_partitions()
 
     def checked(self, text: str, position: Position, tolerate: str) -> Statement:
         """What a text says, where queries that say nothing of it tolerate that."""
@@ -391,6 +403,8 @@ class Statements:
         try:
             if isinstance(entry, QueryEntry):
                 self._queries.remove(entry.identity)
+            elif isinstance(entry, PartitionEntry):
+                self._whole.use_partitions()
             bad_rows = ground.deliveries.bad_rows(key)
             if bad_rows is not None:
                 ground.claims.release(bad_rows.entry.name)

@@ -39,7 +39,7 @@ class ToleratedErrors:
         if said is None:
             return 100.0
         if not said.error:
-            return said.least_percent
+            return said.needed_percent
         known = self._looked_at(entry, said, present, now)
         self._known[entry.identity] = known
         return max(said.least_percent, known.least.percent)

@@ -11,6 +11,7 @@ import pickle
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime
+from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any, NamedTuple, TypeAlias
 
@@ -88,6 +89,8 @@ def _fits(value: Any, type_: pa.DataType) -> bool:
         return type(value).__name__ in ("bool", "bool_")
     if pa.types.is_integer(type_):
         return isinstance(value, Integral) and not isinstance(value, bool)
+    if pa.types.is_decimal(type_):
+        return isinstance(value, Decimal | Integral) and not isinstance(value, bool)
     if pa.types.is_floating(type_):
         return isinstance(value, Real) and not isinstance(value, bool)
     if pa.types.is_date(type_):

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from millpond.catalog import KINDS, QueryEntry, RelationEntry, StreamEntry, warned
+from millpond.catalog import KINDS, PartitionEntry, QueryEntry, RelationEntry, StreamEntry, warned
 from millpond.connectors.python_values import to_pandas
 from millpond.delivery.latency import in_unit
 from millpond.identities import BY_NUMBER, InputId, OperatorId
 from millpond.insight.constraints import constraint_rows
+from millpond.insight.partitions import partition_rows, thread_rows
 from millpond.insight.punctuations import punctuation_rows
 from millpond.insight.quality import quality_rows
 from millpond.planning.convergence import foreseen
@@ -281,7 +282,8 @@ def _detail(queries: Queries, entry: Any) -> str:
             latency = f", latency {known}" if known.results else ""
             wait = wait_of(queries, entry.name)
             waits = "" if wait is None else f", {wait}"
-            said = f"{state}, weight {entry.weight:g}, {count} result elements{skipped}"
+            where = f", partition {entry.partition}" if entry.partition else ""
+            said = f"{state}, weight {entry.weight:g}{where}, {count} result elements{skipped}"
             return f"{said}{latency}{waits}"
         case StreamEntry():
             intake = queries.ground.inputs.streams[entry.identity]
@@ -290,6 +292,8 @@ def _detail(queries: Queries, entry: Any) -> str:
             bad = "" if log is None else f", {log.rows} bad rows put aside"
             broken = f", {intake.violating_count} violating" if intake.violating_count else ""
             return come + bad + broken + _held(queries, entry.name)
+        case PartitionEntry():
+            return str(entry)
         case RelationEntry():
             return str(entry.source) + _held(queries, entry.name)
     return ""
@@ -298,6 +302,8 @@ def _detail(queries: Queries, entry: Any) -> str:
 _TABLES: dict[str, Callable[[Queries], Iterator[dict[str, Any]]]] = {
     "steps": _steps,
     "queues": _queues,
+    "partitions": partition_rows,
+    "threads": thread_rows,
     "statistics": _statistics,
     "latency": _latency,
     "functions": _functions,

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from millpond.catalog import QueryEntry, Tolerance
-from millpond.cql.algebra import HopWindow, RangeWindow, StreamScan
+from millpond.cql.algebra import HopWindow, Join, RangeWindow, StreamScan
 from millpond.cql.node import Node
 from millpond.identities import StreamId
 from millpond.sharing.beginnings import told_time
@@ -36,6 +36,11 @@ class Quality:
     """How many tuples were dropped so far."""
     exact: str
     """When answers are exact if nothing more is dropped: now, from a time on, or never."""
+    false_negatives: float | None
+    """Of an answer that is a set of rows, how many are missed for each hundred that are delivered,
+    of tuples that come now: expected, or more than that where equal rows count once."""
+    false_positives: float | None
+    """How many of a hundred rows that are delivered are wrong."""
     widths: dict[str, float]
     """The widest confident bounds in the present answer, by columns, relative to the answers."""
 
@@ -52,6 +57,8 @@ def quality_rows(queries: Queries) -> Iterator[dict[str, Any]]:
                 "at least": found.least_percent,
                 "confidence": found.confidence_percent,
                 "error": found.tolerated_error,
+                "false negatives": found.false_negatives,
+                "false positives": found.false_positives,
                 "because": found.reason,
                 "dropped": found.dropped,
                 "exact": found.exact,
@@ -63,18 +70,22 @@ def quality_of(queries: Queries, entry: QueryEntry) -> Quality:
     """How good the answers of a query are; one that tolerates nothing is exact."""
     said = entry.tolerates
     if said is None:
-        return Quality(entry.name, "", 100.0, 100.0, 100.0, "", "", 0, "now", {})
+        return Quality(entry.name, "", 100.0, 100.0, 100.0, "", "", 0, "now", None, None, {})
     intake = queries.ground.inputs.streams[StreamId(said.kept)]
+    rate = queries.ground.inputs.rate(StreamId(said.stream))
+    missed = 100 * (1 - rate) / rate if said.is_of_sets else None
     return Quality(
         entry.name,
         said.stream,
-        100 * queries.ground.inputs.rate(StreamId(said.stream)),
-        said.least_percent,
+        100 * rate,
+        said.needed_percent,
         said.confidence_percent,
         said.tolerated_error,
         queries.ground.inputs.kept_because.get(StreamId(said.stream), ""),
         intake.dropped_count,
         _exact(queries, entry, said, intake.dropped_until),
+        missed,
+        0.0 if said.is_of_sets else None,
         {} if entry.plan.is_stream else _widths(queries, entry),
     )
 
@@ -95,7 +106,8 @@ def clear_of(entry: QueryEntry, said: Tolerance, time: int) -> int | None:
     """From when on the window of what is kept has nothing of a time; None if it always has."""
     window = next(each for each in entry.plan.walk() if _is_over(each, said.kept))
     if window.length_ticks is None:
-        return None
+        is_alone = said.is_of_sets and not any(isinstance(each, Join) for each in entry.plan.walk())
+        return time + 1 if entry.plan.is_stream and is_alone else None
     return time + window.length_ticks + (window.slide_ticks or 1)
 
 

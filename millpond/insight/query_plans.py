@@ -46,6 +46,7 @@ def _plan_text(queries: Queries, entry: QueryEntry, stage: str) -> str:
     units = queries.runtime.groups() if queries.has_runtime else []
     cuts = queries.runtime.cutting.cuts if queries.has_runtime else Cuts(queries.graph)
     lines = [queries.graph.describe(wanted, parts=cuts.names_in), *_fused(units, wanted)]
+    lines += _partitions(queries, wanted)
     lines += told_freeings(queries, queries.graph, wanted)
     lines += told_closings(queries, queries.graph, wanted)
     lines += [each.told for each in queries.containments.told(entry.identity)]
@@ -130,3 +131,11 @@ def _fused(groups: Iterable[tuple[str, ...]], wanted: set[OperatorId]) -> Iterat
     for group in groups:
         if len(group) > 1 and wanted.intersection(group):
             yield f"no queue between {', '.join(group)}: one virtual operator"
+
+
+def _partitions(queries: Queries, wanted: set[OperatorId]) -> Iterator[str]:
+    """A line for each partition in which some of these operators are."""
+    for entry in queries.partitioning.entries:
+        inside = [each for each in queries.partitioning.operators(entry.name) if each in wanted]
+        if inside:
+            yield f"partition {entry.name}, {entry}: {', '.join(inside)}"

@@ -83,6 +83,8 @@ class Arrivals:
         ``is_idle``: nobody has anything to do, so that no room will be made.
         """
         has_news, self.has_news = self.has_news, False
+        if intake.allowance is None:
+            return has_news
         has_taken = self._take_what_came(intake, is_idle)
         has_news = has_news or has_taken
         self._begin(self._open(intake), intake)

@@ -108,7 +108,7 @@ class Budget:
         """
         self._residue.give_back(self.limit_bytes // GIVE_BACK_SHARES)
         with lock:
-            excess = backlog.memory_bytes + kept.memory_bytes - self.page_bytes
+            excess = self._excess(backlog, kept)
             if excess <= 0:
                 self.fault = None
                 return None
@@ -124,6 +124,18 @@ class Budget:
                 backlog.count(queues[name])
             is_crowded = backlog.memory_bytes - backlog.bytes > self.limit_bytes
             return backlog.most_retaining() if self.fault and is_crowded else None
+
+    @property
+    def is_time_to_give_back(self) -> bool:
+        """Whether it is time to look whether the process has grown."""
+        return self._residue.is_time_to_look
+
+    def is_exceeded(self, backlog: Backlog, kept: KeptPages) -> bool:
+        """Whether pages are to leave memory, or could not when there was no room for them."""
+        return self.fault is not None or self._excess(backlog, kept) > 0
+
+    def _excess(self, backlog: Backlog, kept: KeptPages) -> int:
+        return backlog.memory_bytes + kept.memory_bytes - self.page_bytes
 
     def _chosen(
         self, backlog: Backlog, queues: Mapping[QueueId, Queue], excess: int

@@ -49,6 +49,7 @@ from millpond.intake.transitions import (
     Punctuated,
     RelationChanged,
     StreamCame,
+    WaitingThinned,
 )
 from millpond.planning.graph import Graph
 from millpond.planning.nodes import ONE_ROW
@@ -339,6 +340,8 @@ class Inputs:
                     self._keeper.tidy(
                         self.streams[name].violating_log, late=violating_log_name(name)
                     )
+                    self._tell(self.streams[name].queue)
+                case WaitingThinned(name):
                     self._tell(self.streams[name].queue)
                 case BadRowsCame(name):
                     self._aside.tidy_bad_rows(name)

@@ -593,6 +593,11 @@ class RelationIntake:
     def _checked(self, changes: Changes) -> tuple[Changes, Counter[Hashable] | None, Bags | None]:
         """What is done of some changes, and what is held of their rows then, where that is looked
         at; what cannot be is refused."""
+        if self.entry.on_conflict != "replace" and not changes.weights.all():
+            raise InputError(
+                f"relation {self.entry.name}: a change of weight 0 takes away what has its key: "
+                "declare the PRIMARY KEY with ON CONFLICT REPLACE"
+            )
         if not self.entry.checks_key:
             return changes, self._counted(changes.rows, changes.times, changes.weights), None
         is_first = self.changed_rows == 0 and not (changes.weights < 0).any()

@@ -1,7 +1,8 @@
 """PRIMARY KEY of relations: at the end of an instant there is one row for each key.
 
 Changes come in any order within an instant; who is there twice in between is no matter. Where a
-key says ON CONFLICT REPLACE, a row takes the place of the one that has its key.
+key says ON CONFLICT REPLACE, a row takes the place of the one that has its key, and a change of
+weight 0 takes away whatever has its key.
 """
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -32,7 +33,7 @@ _RAW = {pa.date32(): pa.int32(), pa.timestamp("us"): pa.int64()}
 
 @dataclass(frozen=True)
 class Changes:
-    """Rows that come (weight 1) or go (weight -1) at times."""
+    """Rows that come (weight 1) or go (weight -1) at times; keys of which all goes (weight 0)."""
 
     rows: pa.Table
     times: Ints
@@ -186,7 +187,9 @@ class _Doing:
             self.end()
             self._now = time
         bag = self.bags[key] if key in self.bags else self._held.get(key, ())
-        if weight < 0:
+        if weight == 0:
+            bag = self._emptied(bag)
+        elif weight < 0:
             bag = self._removed(bag, row)
         elif self._replaces:
             bag = self._replaced(bag, row)
@@ -206,6 +209,12 @@ class _Doing:
         self.done.append((row, self._now, -1))
         at = bag.index(row)
         return bag[:at] + bag[at + 1 :]
+
+    def _emptied(self, bag: tuple[Row, ...]) -> tuple[Row, ...]:
+        """What is there goes, if anything is."""
+        self.is_other = True
+        self.done += [(old, self._now, -1) for old in bag]
+        return ()
 
     def _replaced(self, bag: tuple[Row, ...], row: Row) -> tuple[Row, ...]:
         """A row takes the place of what is there; one that is there stays."""

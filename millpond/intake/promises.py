@@ -4,7 +4,7 @@ clock, and of sources that end."""
 import time
 from typing import Any
 
-from millpond.connectors.sources import is_live
+from millpond.connectors.sources import is_live, nothing_until
 from millpond.identities import InputId
 from millpond.intake.inputs import Coming, Inputs
 from millpond.intake.intake import END, StreamIntake
@@ -55,11 +55,23 @@ def promise_on_demand(inputs: Inputs, settings: Settings) -> None:
         follows = intake.entry.timestamp_column is None and not intake.is_admitted_elsewhere
         if follows and intake.queue.heartbeat < END and not intake.is_kept:
             _raise(inputs, inputs.queues_of(name), intake.now_ticks() - 1)
+    _ask(inputs)
     _time_out(inputs, settings)
     for relation in inputs.relations.values():
         if not relation.entry.has_changes:
             _raise(inputs, relation.queues, max(_furthest(inputs), relation.last_change))
         relation.reader.cursor = relation.queue.heartbeat
+
+
+def _ask(inputs: Inputs) -> None:
+    """A source that knows its own time says it when others are further: who joins them waits."""
+    furthest = _furthest(inputs)
+    for name, intake in inputs.streams.items():
+        is_behind = intake.queue.heartbeat < furthest < END and name in inputs.sources
+        if is_behind and not intake.is_kept and not intake.is_admitted_elsewhere:
+            known = nothing_until(inputs.sources[name][0])
+            if known is not None:
+                _raise(inputs, inputs.queues_of(name), min(known, furthest))
 
 
 def _furthest(inputs: Inputs) -> int:

@@ -101,6 +101,20 @@ class StreamCame(Transition, kind="stream", to="inputs"):
 
 
 @dataclass(frozen=True)
+class WaitingThinned(Transition, kind="thin", to="inputs"):
+    """So many tuples were dropped so far of what a drop point keeps of a stream: some waited."""
+
+    name: InputId
+    dropped_count: int
+    dropped_until: int | None
+
+    def apply(self, part: Filled) -> None:
+        """Counts them."""
+        intake = part.streams[self.name]
+        intake.dropped_count, intake.dropped_until = self.dropped_count, self.dropped_until
+
+
+@dataclass(frozen=True)
 class ConstraintLeft(Transition, kind="left", to="inputs"):
     """A constraint is dropped that has freed rows: what it forbids still of the tuples of a
     stream."""

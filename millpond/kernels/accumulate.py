@@ -5,7 +5,26 @@ import pyarrow as pa
 
 from millpond.kernels import exact_sum
 from millpond.kernels.bags import Bag
-from millpond.kernels.columns import Values, doubles_of, integers_of, mask_of, of_numbers, sortable
+from millpond.kernels.columns import (
+    Values,
+    doubles_of,
+    flat,
+    integers_of,
+    marked,
+    mask_of,
+    of_numbers,
+    sortable,
+)
+from millpond.kernels.decimals import (
+    LIMBS,
+    Wholes,
+    column_of,
+    joined,
+    limbs,
+    mean_of,
+    normalised,
+    within,
+)
 from millpond.kernels.extremes import (
     NOTHING,
     greatest_of_counts,
@@ -13,7 +32,7 @@ from millpond.kernels.extremes import (
     still_eligible,
 )
 from millpond.kernels.grouped import AggregateSpec, Group
-from millpond.kernels.groups import Bools, Floats, Ints, encode
+from millpond.kernels.groups import Bools, Floats, Ints, distinct, encode
 from millpond.kernels.kept_rows import joined_texts, row_values
 from millpond.kernels.ranked import (
     Ranked,
@@ -48,6 +67,8 @@ def state_fields(index: int, spec: AggregateSpec, is_append_only: bool) -> list[
 def _parts(spec: AggregateSpec) -> list[str]:
     if spec.function in ("count", "approx_count_distinct"):
         return ["count"]
+    if pa.types.is_decimal(spec.argument_type):
+        return ["count", *(f"sum{i}" for i in range(LIMBS))]
     sums = [f"sum{i}" for i in range(exact_sum.LIMBS)]
     if spec.function in ("stddev", "variance"):
         return ["count", *sums, *(f"square{i}" for i in range(exact_sum.LIMBS))]
@@ -115,10 +136,13 @@ def _sums(
     some = count > 0
     if spec.function in ("stddev", "variance"):
         return _deviation(name, spec, group, column, changes, of, count, valid)
+    if pa.types.is_decimal(column.type):
+        amounts = column.take(pa.array(changes.row, mask=~valid))
+        return _decimal_sums(name, spec, group, amounts, weight, of, count)
     with np.errstate(divide="ignore", invalid="ignore"):
         if pa.types.is_floating(column.type):
-            limbs = exact_sum.split(doubles_of(column)[changes.row], weight, valid)
-            totals = _limb_totals(name + "sum", limbs, group, of)
+            split = exact_sum.split(doubles_of(column)[changes.row], weight, valid)
+            totals = _limb_totals(name + "sum", split, group, of)
             total: Ints | Floats
             total = exact_sum.as_double(totals)
         elif spec.function == "avg":
@@ -128,6 +152,32 @@ def _sums(
         if spec.function == "avg":
             total = np.where(some, total / np.maximum(count, 1), 0.0)
     return of_numbers(total, some, spec.type)
+
+
+def _decimal_sums(
+    name: str,
+    spec: AggregateSpec,
+    group: Group,
+    amounts: pa.ChunkedArray,
+    weight: Ints,
+    of: Changes | None,
+    count: Ints,
+) -> Values:
+    """Sums and means of DECIMALs, exact before they are rounded once."""
+    parts = limbs(flat(amounts), weight)
+    totals = normalised([group.total(f"{name}sum{i}", part, of) for i, part in enumerate(parts)])
+    for i, total in enumerate(totals):
+        group.kept[f"{name}sum{i}"] = pa.array(total[group.timeline.is_last])
+    units: Wholes = joined(totals)
+    if spec.function == "avg":
+        units = mean_of(units, count, amounts.type, spec.type)
+    outside = ~within(units, spec.type)
+    if np.any(outside):
+        group.overflown.append(np.unique(group.timeline.code[outside]))
+        units = np.where(outside, 0, units)
+    valid = count > 0
+    numbers = np.unique(units, return_inverse=True)[1].astype(np.int64)
+    return Values(numbers, valid, lambda at: column_of(units[at], spec.type, valid[at]))
 
 
 def _limb_totals(name: str, limbs: list[Ints], group: Group, of: Changes | None) -> list[Ints]:
@@ -149,7 +199,7 @@ def _integer_total(name: str, group: Group, values: Ints, weight: Ints, of: Chan
         high = group.running((values >> 32) * weight, initial >> 32, of) + (low >> 32)
         outside = (high < -(2**31)) | (high >= 2**31)
         if np.any(outside):
-            group.overflown.append(np.unique(group.timeline.code[outside]))
+            group.overflown.append(distinct(group.timeline.code[outside]))
     return group.total(name + "sum", values * weight, of)
 
 
@@ -194,7 +244,7 @@ def _deviation(
 def _distinct(name: str, type_: pa.DataType, column: pa.ChunkedArray, group: Group) -> Changes:
     """The changes of the set of different values: +1 when one appears, -1 when the last goes."""
     changes, bag = group.timeline.changes, group.bag(name, type_)
-    real = np.flatnonzero(mask_of(column)[changes.row])
+    real = marked(mask_of(column)[changes.row])
     row, code = changes.row[real], changes.code[real]
     offset = len(bag.code)
     values = pa.chunked_array([*bag.values.chunks, *column.chunks], type_)
@@ -217,7 +267,7 @@ def _distinct(name: str, type_: pa.DataType, column: pa.ChunkedArray, group: Gro
     running = line.running(line.changes.weight, initial)
     step = (running > 0).astype(np.int64) - (line.previous(running, initial) > 0)
     _keep_distinct(name, group, bag, values, pairs, line, running, code)
-    at = np.flatnonzero(step)
+    at = marked(step)
     members = line.changes.row[line.last[at]] - offset
     pair_group = np.zeros(n_pairs, dtype=np.int64)
     pair_group[pairs] = np.concatenate([bag.code, code])
@@ -242,7 +292,7 @@ def _keep_distinct(
     example[pairs[: len(bag.code)]] = np.arange(len(bag.code))
     owner = np.zeros(len(counts), dtype=np.int64)
     owner[pairs] = np.concatenate([bag.code, code])
-    alive = np.flatnonzero(counts > 0)
+    alive = marked(counts > 0)
     kept = Bag(owner[alive], values.take(pa.array(example[alive])), counts[alive])
     group.keep_bag(name, kept)
 
@@ -262,7 +312,7 @@ def _extreme_of_intervals(
     An end announced by a minus event needs no event here: the bag knows it.
     """
     elements, bag = group.elements, group.bag(name, spec.argument_type)
-    usable = np.flatnonzero(mask_of(column)[:-1] & (elements.weight > 0))
+    usable = marked(mask_of(column)[:-1] & (elements.weight > 0))
     entered = bag.plus(elements.code[usable], column.take(pa.array(usable)), elements.end[usable])
     data, back = sortable(entered.values)
     sign = 1 if spec.function == "max" else -1
@@ -271,7 +321,7 @@ def _extreme_of_intervals(
     starts = np.maximum(starts, int(group.timeline.time.min(initial=0)))
     found = greatest_of_intervals(group.timeline, entered.code, starts, entered.number, data * sign)
     keep = still_eligible(entered.code, entered.number, data * sign, group.until)
-    group.keep_bag(name, entered.take(np.flatnonzero(keep)))
+    group.keep_bag(name, entered.take(marked(keep)))
     return _decoded(found, sign, back)
 
 
@@ -314,7 +364,7 @@ def _counted_values(
     """
     bag = group.bag(name, spec.argument_type)
     bag = bag.take(order_of(bag.code, np.zeros(len(bag.code), dtype=np.int64)))
-    usable = np.flatnonzero(mask_of(column)[:-1])
+    usable = marked(mask_of(column)[:-1])
     place = np.full(len(column) + 1, -1, dtype=np.int64)
     place[usable] = len(bag.code) + np.arange(len(usable))
     entered = bag.plus(group.elements.code[usable], column.take(pa.array(usable)), usable * 0)
@@ -337,6 +387,6 @@ def _keep_counts(
     np.add.at(counts, pairs[members[real]], group.timeline.changes.weight[real])
     example = np.zeros(len(counts), dtype=np.int64)
     example[pairs[::-1]] = np.arange(len(pairs) - 1, -1, -1)
-    alive = np.flatnonzero(counts != 0)
+    alive = marked(counts != 0)
     kept = entered.take(example[alive])
     group.keep_bag(name, Bag(kept.code, kept.values, counts[alive]))

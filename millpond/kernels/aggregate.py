@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from millpond.errors import InputError
 from millpond.kernels.accumulate import accumulate, slot_of, state_fields
-from millpond.kernels.columns import flat, integers
+from millpond.kernels.columns import flat, integers, with_first
 from millpond.kernels.grouped import AggregateSpec, Group
-from millpond.kernels.groups import Bools, Ints, encode, first_rows
+from millpond.kernels.groups import Bools, Ints, distinct, encode, first_rows
 from millpond.kernels.kernel import Keyed
 from millpond.kernels.ordered import MemberIndex, member_schema, numbered
 from millpond.kernels.ranked import Ranked, is_ranked
@@ -79,7 +79,7 @@ class AggregateKernel(Keyed):
             for index, spec in enumerate(self.aggregates)
         ]
         if group.overflown:
-            self._refuse(keys, codes, np.unique(np.concatenate(group.overflown)), _OVERFLOW)
+            self._refuse(keys, codes, distinct(np.concatenate(group.overflown)), _OVERFLOW)
         if group.raised:
             words = next(iter(group.raised.values()))
             self._refuse(keys, codes, np.array(sorted(group.raised)), words)
@@ -179,7 +179,7 @@ LAST_KEYS = "last keys: "
 """Behind this a note on an error says in which groups it was."""
 
 
-_OVERFLOW = "sum leaves the range of BIGINT; CAST the argument to DOUBLE"
+_OVERFLOW = "sum leaves the range of BIGINT, or of its DECIMAL; CAST the argument to DOUBLE"
 
 
 def overflow(last_keys: Iterable[int]) -> InputError:
@@ -211,7 +211,7 @@ def _changed(timeline: Timeline, present: Bools, differs: list[Bools]) -> Bools:
     """The instants at which a group's row appears, disappears or changes."""
     if len(present) == 0:
         return present
-    before = np.append(False, present[:-1])
+    before = with_first(False, present[:-1])
     changed = present != before
     for each in differs:
         changed = changed | (each & present & before)
@@ -233,7 +233,7 @@ def emit(
     at, end = spans(timeline, changed)
     starts = timeline.time[at]
     begins = np.maximum.accumulate(np.where(timeline.is_first, np.arange(len(weight)), 0))
-    first_change = np.append(True, timeline.code[at][1:] != timeline.code[at][:-1])[: len(at)]
+    first_change = with_first(True, timeline.code[at][1:] != timeline.code[at][:-1])[: len(at)]
     opened = begins[at]
     closing = first_change & (weight[opened] != 0)
     lasting = weight[at] != 0

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from millpond.kernels.columns import with_first
 from millpond.kernels.groups import Ints
 from millpond.kernels.timeline import order_of
 
@@ -55,7 +56,7 @@ class Bag:
         order = order_of(place, np.zeros(len(place), dtype=np.int64))
         order = order[place[order] >= 0]
         counts = np.bincount(place[order], minlength=len(groups))
-        offsets = pa.array(np.append(0, np.cumsum(counts)).astype(np.int32))
+        offsets = pa.array(with_first(0, np.cumsum(counts)).astype(np.int32))
         values = self.values.take(pa.array(order))
         flat = values.combine_chunks()
         if isinstance(flat, pa.ChunkedArray):

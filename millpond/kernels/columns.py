@@ -2,11 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from millpond.kernels.decimals import NARROW_DIGITS, column_of, is_wide, wholes
 from millpond.kernels.groups import Bools, Floats, Ints, ranks
 
 
@@ -25,7 +28,7 @@ class Values:
             equal = self.data[1:] == self.data[:-1]
         if self.data.dtype.kind == "f":
             equal |= np.isnan(self.data[1:]) & np.isnan(self.data[:-1])
-        return np.append(False, ~(same_mask & (equal | ~self.valid[1:])))
+        return with_first(False, ~(same_mask & (equal | ~self.valid[1:])))
 
 
 def of_numbers(data: Ints | Floats, valid: Bools, type_: pa.DataType) -> Values:
@@ -33,21 +36,37 @@ def of_numbers(data: Ints | Floats, valid: Bools, type_: pa.DataType) -> Values:
     return Values(data, valid, lambda at: pa.array(data[at], mask=~valid[at]).cast(type_))
 
 
+def marked(mask: npt.NDArray[Any]) -> Ints:
+    """Where a mask is true, or numbers are not 0: numpy's ``flatnonzero`` without its wrappers,
+    which take longer than a thousand rows."""
+    return mask.nonzero()[0]
+
+
+def with_first(value: Any, rest: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The values with another one before them: ``numpy.append`` without its wrappers."""
+    return np.concatenate(((value,), rest))
+
+
+def with_last(rest: npt.NDArray[Any], value: Any) -> npt.NDArray[Any]:
+    """The values with another one behind them."""
+    return np.concatenate((rest, (value,)))
+
+
 def mask_of(column: pa.ChunkedArray) -> Bools:
     """True where the column is not NULL, with a final False for "no row"."""
-    return np.append(np.asarray(column.is_valid()).astype(np.bool_), False)
+    return with_last(np.asarray(column.is_valid()).astype(np.bool_), False)
 
 
 def doubles_of(column: pa.ChunkedArray) -> Floats:
     """The column as doubles, zero where NULL, with a final zero for "no row"."""
     filled = pc.fill_null(column.cast(pa.float64()), 0.0)
-    return np.append(np.asarray(filled), 0.0)
+    return with_last(np.asarray(filled), 0.0)
 
 
 def integers_of(column: pa.ChunkedArray) -> Ints:
     """The column as 64-bit integers, zero where NULL, with a final zero for "no row"."""
     filled = pc.fill_null(column.cast(pa.int64()), 0)
-    return np.append(np.asarray(filled), 0).astype(np.int64)
+    return with_last(np.asarray(filled), 0).astype(np.int64)
 
 
 def sortable(column: pa.ChunkedArray) -> tuple[Ints, Callable[[Ints], pa.Array]]:
@@ -58,8 +77,10 @@ def sortable(column: pa.ChunkedArray) -> tuple[Ints, Callable[[Ints], pa.Array]]
     type_ = column.type
     if pa.types.is_floating(type_):
         return sortable_doubles(np.asarray(pc.add(column, 0.0))), doubles_back
-    if pa.types.is_string(type_) or pa.types.is_large_string(type_):
+    if pa.types.is_string(type_) or pa.types.is_large_string(type_) or is_wide(type_):
         return _sortable_strings(column)
+    if pa.types.is_decimal(type_):
+        return wholes(flat(column)).astype(np.int64), lambda units: column_of(units, type_)
     width = pa.int32() if type_.bit_width == 32 else pa.int64()
     if pa.types.is_boolean(type_):
         data = np.asarray(column.cast(pa.int8())).astype(np.int64)
@@ -85,17 +106,21 @@ def sortable_doubles(data: Floats) -> Ints:
 def places_of(column: pa.ChunkedArray) -> Ints:
     """Order-preserving integers, the same in every step; anything where NULL, and behind the last.
 
-    NaN is greater than every number, as in Spark.
+    NaN is greater than every number, as in Spark. Of wide DECIMALs those that are near each other
+    may have the same.
     """
+    if pa.types.is_decimal(column.type):
+        units = wholes(flat(column)) // 10 ** max(column.type.precision - NARROW_DIGITS, 0)
+        return np.append(np.where(mask_of(column)[:-1], units, 0), 0).astype(np.int64)
     if pa.types.is_floating(column.type):
         filled = pc.add(pc.fill_null(column, 0.0), 0.0)
-        return np.append(sortable_doubles(np.asarray(filled, dtype=np.float64)), 0)
+        return with_last(sortable_doubles(np.asarray(filled, dtype=np.float64)), 0)
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.int8())
     elif column.type.bit_width == 32:
         column = column.cast(pa.int32())
     filled = pc.fill_null(column.cast(pa.int64()), 0)
-    return np.append(np.asarray(filled), 0).astype(np.int64)
+    return with_last(np.asarray(filled), 0).astype(np.int64)
 
 
 def doubles_back(values: Ints) -> pa.Array:

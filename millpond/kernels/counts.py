@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from millpond.kernels.aggregate import element_schema, emit
-from millpond.kernels.columns import flat, integers
+from millpond.kernels.columns import flat, integers, marked, with_first, with_last
 from millpond.kernels.groups import Bools, Ints, encode, first_rows
 from millpond.kernels.kernel import Keyed
 from millpond.kernels.timeline import Changes, Elements, Timeline, marks_at, order_of
@@ -52,7 +52,7 @@ class CountKernel(Keyed):
             *(integers(events[name]) for name in ("_ts", "_te", "_w")),
         )
         timeline = Timeline.of(elements.changes(until, marks_at(after, groups)))
-        side = np.append(integers(events["_side"]), 0)[timeline.changes.row]
+        side = with_last(integers(events["_side"]), 0)[timeline.changes.row]
         left = self._total(timeline, state, codes, events, "left", side == 0)
         right = self._total(timeline, state, codes, events, "right", side == 1)
         weight = RULES[self.rule](left, right)
@@ -64,7 +64,7 @@ class CountKernel(Keyed):
             return [flat(keys[name].take(rows)) for name in self.keys]
 
         output = emit(timeline, weight, changed, columns, self.output_schema)
-        last = np.flatnonzero(timeline.is_last)
+        last = marked(timeline.is_last)
         counts = [left[last] + right[last], left[last], right[last]]
         arrays = [*columns(last), *map(pa.array, counts)]
         return output, pa.Table.from_arrays(arrays, schema=self.state_schema)
@@ -86,13 +86,13 @@ class CountKernel(Keyed):
 def _weight_changed(timeline: Timeline, weight: Ints) -> Bools:
     if len(weight) == 0:
         return np.zeros(0, dtype=np.bool_)
-    return np.asarray((weight != np.append(0, weight[:-1])) & ~timeline.is_first)
+    return np.asarray((weight != with_first(0, weight[:-1])) & ~timeline.is_first)
 
 
 def changes_of(table: pa.Table, columns: list[str], until: int) -> pa.Table:
     """The changes of elements of which no two cancel: nothing is summed, only put in order."""
     start, end, weight = (integers(table[name]) for name in ("_ts", "_te", "_w"))
-    ending = np.flatnonzero(end <= until)
+    ending = marked(end <= until)
     time = np.concatenate([start, end[ending]])
     signed = np.concatenate([weight, -weight[ending]])
     order = order_of(time, signed)
@@ -118,9 +118,9 @@ def net_of(changes: Changes, table: pa.Table, columns: list[str]) -> pa.Table:
     if len(timeline.last) == 0:
         weight = np.zeros(0, dtype=np.int64)
     else:
-        starts = np.append(0, timeline.last[:-1] + 1)
+        starts = with_first(0, timeline.last[:-1] + 1)
         weight = np.add.reduceat(changes.weight, starts)
-    some = np.flatnonzero(weight != 0)
+    some = marked(weight != 0)
     some = some[order_of(timeline.time[some], weight[some])]
     rows = pa.array(changes.row[timeline.last[some]])
     arrays = [pa.array(timeline.time[some]), pa.array(weight[some])]

@@ -4,7 +4,8 @@ import heapq
 
 import numpy as np
 
-from millpond.kernels.groups import Bools, Ints
+from millpond.kernels.columns import marked, with_first, with_last
+from millpond.kernels.groups import Bools, Ints, distinct
 from millpond.kernels.timeline import Changes, Timeline, order_of
 
 NOTHING = -(2**63)
@@ -34,7 +35,7 @@ def _count_until(timeline: Timeline, code: Ints, time: Ints) -> Ints:
     if span * groups < 2**62:
         keys = code * span + (np.minimum(time, high) - low)
         return np.searchsorted(keys, timeline.code * span + (timeline.time - low), side="right")
-    times = np.unique(np.concatenate([time, timeline.time]))
+    times = distinct(np.concatenate([time, timeline.time]))
     keys = code * len(times) + np.searchsorted(times, time)
     wanted = timeline.code * len(times) + np.searchsorted(times, timeline.time)
     return np.searchsorted(keys, wanted, side="right")
@@ -49,7 +50,7 @@ def _range_maximum(value: Ints, low: Ints, high: Ints) -> Ints:
     level[filled] = np.floor(np.log2(length[filled])).astype(np.int64)
     table = value
     for step in range(int(level.max(initial=0)) + 1):
-        at = np.flatnonzero(filled & (level == step))
+        at = marked(filled & (level == step))
         width = 1 << step
         result[at] = np.maximum(table[low[at]], table[high[at] - width])
         if len(table) <= width:
@@ -123,7 +124,7 @@ def still_eligible(code: Ints, end: Ints, value: Ints, until: int) -> Bools:
     One that ends no later than another of at least its value never will.
     """
     keep = np.zeros(len(code), dtype=np.bool_)
-    alive = np.flatnonzero(end > until)
+    alive = marked(end > until)
     order = alive[order_of(code[alive], end[alive])]
     codes, ends, values = code[order], end[order], value[order]
     ending_together: Ints = np.cumsum(_differs(codes) | _differs(ends), dtype=np.int64)
@@ -135,7 +136,7 @@ def still_eligible(code: Ints, end: Ints, value: Ints, until: int) -> Bools:
 
 def _differs(numbers: Ints) -> Bools:
     """Whether each number differs from the one before it; the first one does."""
-    return np.append(True, numbers[1:] != numbers[:-1])[: len(numbers)]
+    return with_first(True, numbers[1:] != numbers[:-1])[: len(numbers)]
 
 
 def _greatest_before(value: Ints, run: Ints) -> Ints:
@@ -143,10 +144,10 @@ def _greatest_before(value: Ints, run: Ints) -> Ints:
 
     Each turn doubles how far back every place has looked.
     """
-    starts = np.flatnonzero(_differs(run))
-    best = np.append(NOTHING, value[:-1])[: len(value)]
+    starts = marked(_differs(run))
+    best = with_first(NOTHING, value[:-1])[: len(value)]
     best[starts] = NOTHING
-    longest = int(np.diff(np.append(starts, len(run))).max(initial=0))
+    longest = int(np.diff(with_last(starts, len(run))).max(initial=0))
     reach = 1
     while reach < longest:
         same = run[reach:] == run[:-reach]

@@ -63,6 +63,9 @@ class Function:
     number: int
     is_whole: bool
     """Whether sums are of whole numbers."""
+    digits: tuple[int, int] | None = None
+    """Of DECIMALs: how many digits there is room for, and how many more of them behind the point
+    than numbers summed up have."""
 
     @property
     def bounds(self) -> tuple[int | None, int | None]:
@@ -95,12 +98,23 @@ class Function:
         count, total, odd = amount
         if self.name == "count" or count == 0:
             return count if self.name == "count" else None
+        if self.digits is not None:
+            return self._exact(count, total, *self.digits)
         if self.name == "sum" and self.is_whole:
             if not -LARGEST - 1 <= total <= LARGEST:
                 raise overflow(())
             return total
         real = float(total) if self.is_whole else _real(total, odd)
         return real / count if self.name == "avg" and not odd else real
+
+    def _exact(self, count: int, total: int, precision: int, more: int) -> int:
+        if self.name == "avg":
+            over, under = abs(total) * 10 ** max(more, 0), count * 10 ** max(-more, 0)
+            mean = (2 * over + under) // (2 * under)
+            total = -mean if total < 0 else mean
+        if abs(total) >= 10**precision:
+            raise overflow(())
+        return total
 
 
 def _real(total: int, odd: int) -> float:

@@ -5,15 +5,15 @@ kept a key but two numbers, and a step's cost follows its keys, not the keys the
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millpond.kernels.columns import flat
-from millpond.kernels.groups import Bools, Ints
+from millpond.kernels.columns import flat, marked
+from millpond.kernels.decimals import is_wide
+from millpond.kernels.groups import Bools, Ints, Slots, distinct
 from millpond.kernels.hashing import bits_of, murmur3
 
 EMPTY, GONE = -1, -2
@@ -22,7 +22,6 @@ EMPTY, GONE = -1, -2
 Same = Callable[[Ints, Ints], Bools]
 """Whether the n-th keys asked for are those of some rows."""
 
-Slots = npt.NDArray[np.signedinteger[Any]]
 
 _NO_SLOTS: Slots = np.empty(0, dtype=np.int32)
 _SMALLEST = 64
@@ -47,7 +46,7 @@ def hashes_of(columns: Sequence[pa.ChunkedArray]) -> Ints:
 def _words(array: pa.Array) -> npt.NDArray[np.uint64]:
     """A number for each value, the same for equal ones."""
     type_ = array.type
-    if pa.types.is_string(type_) or pa.types.is_large_string(type_):
+    if pa.types.is_string(type_) or pa.types.is_large_string(type_) or is_wide(type_):
         return murmur3([pa.chunked_array([array])]).astype(np.uint64)
     return bits_of(array).view(np.uint64)
 
@@ -108,7 +107,7 @@ class HashIndex:
         while len(probes):
             self._walk(hashes[probes], at)
             row = self._slots[at]
-            there = np.flatnonzero(row >= 0)
+            there = marked(row >= 0)
             probes, at, row = probes[there], at[there], row[there]
             is_same = same(probes, row) if len(probes) else row >= 0
             slots[probes[is_same]], rows[probes[is_same]] = at[is_same], row[is_same]
@@ -133,7 +132,7 @@ class HashIndex:
     def remove(self, slots: Ints) -> None:
         """Forgets keys that were found; each may be named more than once."""
         self._slots[slots] = GONE
-        self._size -= len(np.unique(slots))
+        self._size -= len(distinct(slots))
 
     def add(self, hashes: Ints, rows: Ints) -> None:
         """Rows of different keys of which none is there."""
@@ -173,7 +172,7 @@ class HashIndex:
         at = hashes & mask
         while len(rows):
             seen = self._slots[at]
-            free = np.flatnonzero(seen < 0)
+            free = marked(seen < 0)
             self._slots[at[free]] = rows[free]
             has = self._slots[at] == rows
             self._used += int(np.count_nonzero(seen[has] == EMPTY))

@@ -14,7 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millpond.kernels.columns import flat
+from millpond.kernels.columns import flat, marked
+from millpond.kernels.decimals import as_bytes, is_narrow, wholes
 from millpond.kernels.groups import Ints
 
 SEED = 42
@@ -58,6 +59,8 @@ def _hash_column(array: pa.Array, seeds: Words) -> Words:
         return seeds
     if pa.types.is_string(type_) or pa.types.is_large_string(type_):
         return _hash_strings(_digested(array), seeds)
+    if pa.types.is_decimal(type_) and not is_narrow(type_):
+        return _hash_strings(pa.array(as_bytes(array), pa.binary()), seeds)
     if not pa.types.is_floating(type_) and (pa.types.is_boolean(type_) or type_.bit_width == 32):
         return _hash_ints(np.asarray(pc.fill_null(array.cast(pa.int32()), 0)), seeds)
     return _hash_longs(bits_of(array), seeds)
@@ -68,7 +71,7 @@ def _digested(array: pa.Array) -> pa.Array:
     is_long = pc.greater(pc.binary_length(array), LONG_BYTES)
     if not pc.any(is_long).as_py():
         return array
-    places = np.flatnonzero(np.asarray(pc.fill_null(is_long, False)))
+    places = marked(np.asarray(pc.fill_null(is_long, False)))
     digests = [
         hashlib.md5(array[place].as_buffer(), usedforsecurity=False).hexdigest()
         for place in places.tolist()
@@ -77,7 +80,10 @@ def _digested(array: pa.Array) -> pa.Array:
 
 
 def bits_of(array: pa.Array) -> Ints:
-    """A number for each value but strings: of doubles the bits, with one zero and one NaN."""
+    """A number for each value but texts and wide DECIMALs: of doubles the bits, with one zero and
+    one NaN."""
+    if pa.types.is_decimal(array.type):
+        return np.where(np.asarray(array.is_valid()), wholes(array), 0).astype(np.int64)
     if pa.types.is_floating(array.type):
         data = np.asarray(pc.fill_null(array, 0.0)) + 0.0
         data[np.isnan(data)] = np.nan
@@ -101,7 +107,7 @@ def _hash_longs(data: Ints, seeds: Words) -> Words:
 
 def _hash_strings(array: pa.Array, seeds: Words) -> Words:
     """Words of four bytes, then each byte that remains as a signed integer."""
-    array = pc.fill_null(array, "")
+    array = pc.fill_null(array, b"" if pa.types.is_binary(array.type) else "")
     offsets = _offsets(array)
     starts, lengths = offsets[:-1], np.diff(offsets)
     buffer = array.buffers()[2]
@@ -109,7 +115,7 @@ def _hash_strings(array: pa.Array, seeds: Words) -> Words:
     # a word begins at any byte: a view of overlapping words
     words = np.ndarray(max(len(data) - 3, 0), "<u4", buffer, 0, (1,)) if len(data) > 3 else None
     hashes = seeds.copy()
-    rows = np.flatnonzero(lengths >= 4)
+    rows = marked(lengths >= 4)
     place = 0
     while len(rows) > FEW_ROWS and words is not None:
         mixed = _mixed(hashes[rows], _scrambled(words[starts[rows] + 4 * place]))
@@ -120,7 +126,7 @@ def _hash_strings(array: pa.Array, seeds: Words) -> Words:
         first, last = starts[row] + 4 * place, starts[row] + lengths[row] // 4 * 4
         hashes[row] = _mixed_one_by_one(int(hashes[row]), data[first:last].view("<u4"))
     for place in range(3):
-        rows = np.flatnonzero(lengths % 4 > place)
+        rows = marked(lengths % 4 > place)
         byte = data[starts[rows] + lengths[rows] // 4 * 4 + place].view(np.int8)
         signed = byte.astype(np.int32).view(np.uint32)
         hashes[rows] = _mixed(hashes[rows], _scrambled(signed))

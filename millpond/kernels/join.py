@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from millpond.errors import OutgrownError
 from millpond.kernels.aggregate import element_schema
+from millpond.kernels.columns import marked
 from millpond.kernels.groups import Bools, Ints
 from millpond.kernels.kernel import Keyed
 from millpond.kernels.runs import Run, RunIndex, as_run, run_schema
@@ -248,11 +249,16 @@ def _candidates(new: Run, run: Run, at_once: int) -> Iterator[tuple[Ints, Ints]]
     total = np.zeros(len(first) + 1, dtype=np.int64)
     np.cumsum(end - first, out=total[1:])
     for low in range(0, int(total[-1]), at_once):
-        number = np.arange(low, min(low + at_once, int(total[-1])))
-        probe = np.searchsorted(total, number, "right") - 1
-        at = number + (first - total[:-1])[probe]
+        high = min(low + at_once, int(total[-1]))
+        rows = slice(int(total.searchsorted(low, "right")) - 1, int(total.searchsorted(high)))
+        ends = np.minimum(total[1:][rows], high)
+        counts = ends - np.maximum(total[rows], low)
+        probe = np.arange(rows.start, rows.stop).repeat(counts)
+        at = np.arange(low, high) + (first[rows] - total[rows]).repeat(counts)
         same = run.hashes[at] == new.hashes[probe]
-        if same.any():
+        if same.all():
+            yield probe, at
+        elif same.any():
             yield probe[same], at[same]
 
 
@@ -276,7 +282,7 @@ def _present(new: Run, run: Run, first: Ints, end: Ints, limits: Ints) -> tuple[
 def _searched(first: Ints, end: Ints, is_before: Callable[[Ints, Ints], Bools]) -> Ints:
     """For each row, by halving, the first place of its own that does not come before it."""
     low, high = first.copy(), end.copy()
-    rows = np.flatnonzero(low < high)
+    rows = marked(low < high)
     while len(rows):
         middle = (low[rows] + high[rows]) // 2
         before = is_before(middle, rows)

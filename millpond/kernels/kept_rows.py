@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millpond.kernels.columns import Values, integers, mask_of
+from millpond.kernels.columns import Values, integers, marked, mask_of, with_last
 from millpond.kernels.extremes import NOTHING, greatest_of_counts
 from millpond.kernels.grouped import AggregateSpec, Group
 from millpond.kernels.groups import Bools, Ints, encode, first_rows
@@ -111,7 +111,7 @@ def board_of(
     rows, at = different.take(pa.array(ranked)).combine_chunks(), rank[same]
     count = np.zeros(len(ranked), dtype=np.int64)
     np.add.at(count, at[len(own) :], integers(kept["_n"]))
-    change = np.append(at[: len(own)], 0)[group.timeline.changes.row]
+    change = with_last(at[: len(own)], 0)[group.timeline.changes.row]
     return Board(rows, integers(rows["code"]), count, change, weight)
 
 
@@ -126,7 +126,7 @@ def row_values(name: str, spec: AggregateSpec, group: Group, ranked: Ranked, slo
     before = group.initial(name + "count")
     group.total(name + "count", weight)
     changes = group.timeline.changes
-    place = np.append(places(events, order.sorts), 0)[changes.row]
+    place = with_last(places(events, order.sorts), 0)[changes.row]
     leaving = np.bincount(changes.code, np.where(weight < 0, -weight, 0), group.groups)
     kept, code, last = _first(ranked, slot, before, leaving.astype(np.int64))
     board = board_of(group, events, order, weight, kept, code)
@@ -143,19 +143,19 @@ def _first(ranked: Ranked, slot: int, before: Ints, leaving: Ints) -> tuple[pa.T
     """The first kept rows of each group, one more than leave, and up to which place they lie."""
     members, identity = ranked.members, ranked.identities(slot)
     wanted = leaving + 1
-    some = np.flatnonzero(wanted < before)
+    some = marked(wanted < before)
     last = np.full(len(identity), MOST, dtype=np.int64)
     if len(some):
         _, end = members.around(identity[some], wanted[some])
         last[some] = np.where(end == MOST, MOST, end - 1)
-    kept, code = _read(ranked, slot, np.flatnonzero(before), last)
+    kept, code = _read(ranked, slot, marked(before), last)
     return kept, code, last
 
 
 def all_rows(ranked: Ranked, slot: int, before: Ints) -> tuple[pa.Table, Ints]:
     """All kept rows, and their groups."""
     last = np.full(len(before), MOST, dtype=np.int64)
-    return _read(ranked, slot, np.flatnonzero(before), last)
+    return _read(ranked, slot, marked(before), last)
 
 
 def _read(ranked: Ranked, slot: int, groups: Ints, last: Ints) -> tuple[pa.Table, Ints]:
@@ -169,7 +169,7 @@ def _read(ranked: Ranked, slot: int, groups: Ints, last: Ints) -> tuple[pa.Table
 def _first_of(group: Group, board: Board, is_near: Bools) -> Ints:
     """At each instant the first row that is there, or -1."""
     value = np.where(is_near, -board.change, NOTHING)
-    old = np.flatnonzero(board.count)
+    old = marked(board.count)
     old = old[order_of(board.code[old], old)]
     changes = group.timeline.changes
     found = greatest_of_counts(
@@ -215,7 +215,7 @@ def _keep_first(
     """Notes that of each group the row that is the first at the end is kept, and no other."""
     final = found[group.timeline.is_last]
     group.kept[name + "count"] = pa.array((final >= 0).astype(np.int64))
-    new, old = final[final >= 0], np.flatnonzero(board.count)
+    new, old = final[final >= 0], marked(board.count)
     row = np.concatenate([new, old])
     weight = np.concatenate([np.ones(len(new), dtype=np.int64), -board.count[old]])
     _move(ranked, slot, order, board, row, board.code[row], weight)
@@ -230,7 +230,7 @@ def _move(
     code: Ints,
     weight: Ints,
 ) -> None:
-    real = np.flatnonzero(weight)
+    real = marked(weight)
     rows = board.rows.take(pa.array(row[real])).select(order.columns)
     ranked.move_rows(slot, code[real], places(rows, order.sorts), weight[real], rows)
 

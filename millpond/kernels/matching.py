@@ -19,7 +19,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from millpond.cql.expressions import Call, Column, Expression
-from millpond.kernels.columns import integers
+from millpond.kernels.columns import integers, marked, with_last
+from millpond.kernels.decimals import Wholes, wholes
 from millpond.kernels.expressions import Columns, Condition, Program
 from millpond.kernels.groups import Bools, Floats, Ints
 from millpond.kernels.sampling import draws_of, hash_longs
@@ -295,7 +296,7 @@ def _looked_up(numbers: Ints, known: Ints) -> tuple[Ints, Ints]:
     """For rows that belong to queries, where those are; rows of queries that are gone have none."""
     places = np.searchsorted(known, numbers)
     places[places == len(known)] = 0
-    rows = np.flatnonzero(known[places] == numbers) if len(known) else np.zeros(0, np.int64)
+    rows = marked(known[places] == numbers) if len(known) else np.zeros(0, np.int64)
     return rows, places[rows]
 
 
@@ -355,7 +356,7 @@ class _Index:
     def find(self, values: pa.Array) -> _Found:
         """The queries whose value is that of a row."""
         codes = self.codes_of(values)
-        rows = np.flatnonzero(codes >= 0)
+        rows = marked(codes >= 0)
         found = codes if len(rows) == len(codes) else codes[rows]
         return _Found(rows, self.starts[found], self.lengths[found], self.queries)
 
@@ -430,7 +431,7 @@ class _InLists:
         self._value = Program([value])
         self._count = max(1, len(lists))
         known = np.sort(self.index.codes * self._count + self.index.queries)
-        self._known = np.append(known, np.iinfo(np.int64).max)
+        self._known = with_last(known, np.iinfo(np.int64).max)
         self._is_told = np.ones(len(lists), bool)
         self._is_told[queries[~values.is_valid().to_numpy(zero_copy_only=False)]] = False
 
@@ -478,7 +479,7 @@ class _Ordered(_Finder):
     ) -> None:
         self._value = value
         self._comparison = comparison
-        valid = np.flatnonzero(wanted.is_valid().to_numpy(zero_copy_only=False))
+        valid = marked(wanted.is_valid().to_numpy(zero_copy_only=False))
         values = _numbers(wanted.take(pa.array(valid)))
         order = np.argsort(values, kind="stable")
         self._wanted, self._queries = values[order], valid[order]
@@ -487,7 +488,7 @@ class _Ordered(_Finder):
         values = self._value(columns, rows)
         valid = np.arange(rows)
         if values.null_count:
-            valid = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
+            valid = marked(values.is_valid().to_numpy(zero_copy_only=False))
             values = values.take(pa.array(valid))
         numbers = _numbers(values)
         some = self._some(numbers)
@@ -500,7 +501,7 @@ class _Ordered(_Finder):
             return _Found(valid, np.zeros_like(places), places, self._queries)
         return _Found(valid, places, len(self._wanted) - places, self._queries)
 
-    def _some(self, numbers: Ints | Floats) -> Bools:
+    def _some(self, numbers: Ints | Floats | Wholes) -> Bools:
         """All values for which a constant can be found, and perhaps some more: NaN is among them
         since it is not below or above anything here."""
         if not len(self._wanted):
@@ -516,7 +517,9 @@ class _Ordered(_Finder):
         return ~none
 
 
-def _numbers(values: pa.Array) -> Ints | Floats:
+def _numbers(values: pa.Array) -> Ints | Floats | Wholes:
+    if pa.types.is_decimal(values.type):
+        return wholes(values)
     if pa.types.is_temporal(values.type):
         values = values.cast(pa.int32() if pa.types.is_date32(values.type) else pa.int64())
     numbers: Ints | Floats = values.to_numpy(zero_copy_only=False)

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millpond.cql.expressions import Call, Column, Expression
+from millpond.kernels.columns import marked
 from millpond.kernels.expressions import Columns, Program, can_lower
 from millpond.planning.attempts import success
 from millpond.schema import Schema, Type
@@ -26,7 +27,7 @@ class Offenders:
         fails = np.zeros(rows, dtype=np.bool_)
         for succeeds in self._successes.arrays(columns, rows):
             fails |= ~np.asarray(succeeds)
-        chosen = pa.array(np.flatnonzero(fails)[:most])
+        chosen = pa.array(marked(fails)[:most])
         few = [pc.take(column, chosen) for column in columns]
         texts = [column.to_pylist() for column in self._texts.arrays(few, len(chosen))]
         lines = zip(*texts, strict=True)

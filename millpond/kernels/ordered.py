@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from millpond.kernels.columns import integers
+from millpond.kernels.columns import integers, marked, with_first
 from millpond.kernels.groups import Bools, Ints, encode, stable_order
 from millpond.kernels.run_list import RunList, VersionedRun
 from millpond.kernels.timeline import order_of
@@ -40,7 +40,7 @@ def numbered(state: pa.Table, codes: Ints, groups: int, fresh: int) -> tuple[Int
     count[codes] = integers(state["_n"])
     number = np.full(groups, -1, dtype=np.int64)
     number[codes] = integers(state["_g"])
-    new = np.flatnonzero(number < 0)
+    new = marked(number < 0)
     number[new] = fresh + np.arange(len(new))
     return count, number
 
@@ -62,7 +62,7 @@ def merged_members(parts: Sequence[pa.Table]) -> pa.Table:
         order = alike[order_of(group[alike], place[alike])]
     group, place, member = group[order], place[order], member[order]
     differs = (group[1:] != group[:-1]) | (place[1:] != place[:-1]) | (member[1:] != member[:-1])
-    starts = np.flatnonzero(np.append(True, differs))
+    starts = marked(with_first(True, differs))
     totals = np.add.reduceat(count[order], starts)
     some = totals != 0
     kept = together.take(pa.array(order[starts[some]])).combine_chunks()
@@ -86,9 +86,9 @@ class MemberRun(VersionedRun):
         """The run of a table that ``merged_members`` made."""
         table = table.combine_chunks()
         group, place, count = (integers(table[name]) for name in ("_g", "_v", "_n"))
-        total = np.append(0, np.cumsum(count))
+        total = with_first(0, np.cumsum(count))
         versions = first, last, table.nbytes + 3 * total.nbytes
-        groups = group[np.flatnonzero(np.append(True, group[1:] != group[:-1])[: len(group)])]
+        groups = group[marked(with_first(True, group[1:] != group[:-1])[: len(group)])]
         if len(groups) == 1:
             numbers, places = np.arange(len(place)), place
             return MemberRun(table, *versions, groups, places, numbers, place, total)
@@ -100,7 +100,7 @@ class MemberRun(VersionedRun):
         """The sums of what is found in the rows before each one; found once."""
         known = self.__dict__.setdefault("_sums", {})
         if name not in known:
-            known[name] = [np.append(0, np.cumsum(part)) for part in parts(self.table)]
+            known[name] = [with_first(0, np.cumsum(part)) for part in parts(self.table)]
         found: list[Ints] = known[name]
         return found
 
@@ -185,7 +185,7 @@ class MemberIndex(RunList[MemberRun]):
         high = np.full(len(group), MOST, dtype=np.int64)
         for run in sorted(self.runs, key=lambda each: -each.table.num_rows):
             first, end = run.search(group, low, True), run.search(group, high, False)
-            open_ = np.flatnonzero(end - first > FEW)
+            open_ = marked(end - first > FEW)
             while len(open_):
                 middle = (first[open_] + end[open_]) // 2
                 place = run.place[middle]

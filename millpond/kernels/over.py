@@ -16,7 +16,16 @@ import pyarrow as pa
 from millpond.cql.expressions import Frame
 from millpond.kernels import exact_sum
 from millpond.kernels.aggregate import element_schema
-from millpond.kernels.columns import doubles_of, flat, integers, integers_of, mask_of
+from millpond.kernels.columns import (
+    doubles_of,
+    flat,
+    integers,
+    integers_of,
+    marked,
+    mask_of,
+    with_first,
+)
+from millpond.kernels.decimals import LIMBS, column_of, joined, limbs
 from millpond.kernels.frames import (
     ODD_BITS,
     SUMS,
@@ -26,6 +35,7 @@ from millpond.kernels.frames import (
     Line,
     Rows,
     Sayings,
+    Told,
     play,
 )
 from millpond.kernels.groups import Ints, encode, first_rows, ranks
@@ -61,8 +71,11 @@ class OverKernel(InOrder):
 
     @property
     def _function(self) -> Function:
-        is_whole = self.argument is None or not pa.types.is_floating(self._argument_type)
-        return Function(self.function, self.frame, self.number, is_whole)
+        is_whole = self.argument is None or not _has_fractions(self._argument_type)
+        digits = None
+        if self.function in ("sum", "avg") and pa.types.is_decimal(self.result):
+            digits = (self.result.precision, self.result.scale - self._argument_type.scale)
+        return Function(self.function, self.frame, self.number, is_whole, digits)
 
     @property
     def _argument_type(self) -> pa.DataType:
@@ -185,7 +198,7 @@ class OverKernel(InOrder):
     def _rows(self, board: _Board) -> Rows:
         """What functions look at in each row."""
         peers = peers_of(board.rows, board.stretch, self.order)
-        differs = np.append(False, peers[1:] != peers[:-1])[: len(peers)]
+        differs = with_first(False, peers[1:] != peers[:-1])[: len(peers)]
         return Rows(
             np.cumsum(differs).tolist(),
             self._scale(board),
@@ -220,6 +233,8 @@ class OverKernel(InOrder):
             return [weight, np.zeros_like(weight), np.zeros_like(weight)]
         if pa.types.is_floating(column.type):
             return [weight, *exact_sum.split(doubles_of(column)[:-1], weight, valid)]
+        if pa.types.is_decimal(column.type):
+            return [weight, *limbs(flat(column), weight)]
         values = integers_of(column)[:-1]
         low = values & ((1 << LOW_BITS) - 1)
         return [weight, (values >> LOW_BITS) * weight, low * weight]
@@ -230,10 +245,13 @@ class OverKernel(InOrder):
         if len(others) == 2:
             pairs = zip(count, *others, strict=True)
             return [(n, (high << LOW_BITS) + low, 0) for n, high, low in pairs]
+        if len(others) == LIMBS:
+            totals = joined(parts[1:]).tolist()
+            return [(n, total, 0) for n, total in zip(count, totals, strict=True)]
         found = []
-        for n, *limbs in zip(count, *others, strict=True):
-            total = sum(limb << shift for limb, shift in zip(limbs, _SHIFTS, strict=False))
-            odd = limbs[5] + (limbs[6] << ODD_BITS) + (limbs[7] << (2 * ODD_BITS))
+        for n, *split in zip(count, *others, strict=True):
+            total = sum(limb << shift for limb, shift in zip(split, _SHIFTS, strict=False))
+            odd = split[5] + (split[6] << ODD_BITS) + (split[7] << (2 * ODD_BITS))
             found.append((n, total, odd))
         return found
 
@@ -272,12 +290,22 @@ class OverKernel(InOrder):
         arrays = [*times, *rows.columns, self._told(sayings, board)]
         return pa.Table.from_arrays(arrays, names=self.output_schema.names).cast(self.output_schema)
 
+    def _numbers(self, told: list[Told]) -> pa.Array:
+        if not pa.types.is_decimal(self.result):
+            return pa.array(told, self.result)
+        valid = np.array([each is not None for each in told], np.bool_)
+        return column_of(np.array([each or 0 for each in told], object), self.result, valid)
+
     def _told(self, sayings: Sayings, board: _Board) -> pa.ChunkedArray | pa.Array:
         if self.function in (*SUMS, "ntile") or self.argument is None:
-            return pa.array(sayings.told, self.result)
+            return self._numbers(sayings.told)
         example = board.ranked(self.argument)[1]
         chosen = [None if code is None else example[int(code)] for code in sayings.told]
         return board.rows[self.argument].take(pa.array(chosen, pa.int64()))
+
+
+def _has_fractions(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_floating(type_) or pa.types.is_decimal(type_))
 
 
 @dataclass(frozen=True)
@@ -296,9 +324,9 @@ def _ranked_around(
     number, count = groups.number[code], groups.count[code]
     first = members.before(number, place) - far
     last = members.up_to(number, place) + far
-    some = np.flatnonzero(first > 0)
+    some = marked(first > 0)
     low[some] = np.minimum(members.around(number[some], first[some])[0], place[some])
-    some = np.flatnonzero(last < count)
+    some = marked(last < count)
     end = members.around(number[some], last[some])[1]
     high[some] = np.maximum(np.where(end == MOST, MOST, end - 1), place[some])
     return low, high
@@ -348,7 +376,7 @@ class _Board:
 
     def ranked(self, name: str) -> tuple[list[int | None], list[int]]:
         """The ranks of a column's different values, None for NULL; and a row of each of them."""
-        valid = np.flatnonzero(mask_of(self.rows[name])[:-1])
+        valid = marked(mask_of(self.rows[name])[:-1])
         found: list[int | None] = [None] * self.rows.num_rows
         if len(valid) == 0:
             return found, []

@@ -12,21 +12,23 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from millpond.kernels.columns import Values, doubles_back, mask_of, of_numbers, places_of
+from millpond.kernels.columns import Values, doubles_back, marked, mask_of, of_numbers, places_of
+from millpond.kernels.decimals import column_of, is_wide
 from millpond.kernels.extremes import NOTHING, greatest_of_counts
 from millpond.kernels.grouped import AggregateSpec, Group
-from millpond.kernels.groups import Bools, Floats, Ints, encode, first_rows
+from millpond.kernels.groups import Bools, Floats, Ints, distinct, encode, first_rows
 from millpond.kernels.ordered import LEAST, MOST, MemberIndex, merged_members
 from millpond.kernels.timeline import Changes, Timeline, order_of
 
 
 def is_ranked(spec: AggregateSpec, is_append_only: bool) -> bool:
-    """Whether an aggregate keeps its values in order; strings have no places to keep them at."""
+    """Whether an aggregate keeps its values in order; texts and wide DECIMALs have no places for
+    that."""
     if spec.definition is not None or spec.keeps_rows:
         return spec.keeps_rows
     if spec.function == "percentile":
         return True
-    if spec.argument_type in (pa.string(), pa.large_string()):
+    if spec.argument_type in (pa.string(), pa.large_string()) or is_wide(spec.argument_type):
         return False
     return is_of_different(spec) or (spec.function in ("min", "max") and not is_append_only)
 
@@ -56,7 +58,7 @@ class Ranked:
     def move(self, argument: int, code: Ints, place: Ints, weight: Ints) -> None:
         """Notes which values of an argument come and go, and in which groups."""
         if argument not in self.moved:
-            real = np.flatnonzero(weight)
+            real = marked(weight)
             self.moved[argument] = self._moved(argument, code[real], place[real], weight[real], {})
 
     def move_rows(self, slot: int, code: Ints, place: Ints, weight: Ints, rows: pa.Table) -> None:
@@ -128,7 +130,7 @@ def different_values(
     weight = np.where(mask_of(column)[changes.row], changes.weight, 0)
     place = places_of(column)[changes.row]
     ranked.move(argument, changes.code, place, weight)
-    real = np.flatnonzero(weight)
+    real = marked(weight)
     pairs = _pairs(changes.code[real], place[real])
     example = real[first_rows(pairs)]
     code, place = changes.code[example], place[example]
@@ -136,7 +138,7 @@ def different_values(
     line = Timeline.of(Changes.ordered(changes.row[real], pairs, changes.time[real], weight[real]))
     running = line.running(line.changes.weight, before)
     step = (running > 0).astype(np.int64) - (line.previous(running, before) > 0)
-    at = np.flatnonzero(step)
+    at = marked(step)
     rows = line.changes.row[line.last[at]]
     return Changes(rows, code[line.code[at]], line.time[at], step[at])
 
@@ -163,6 +165,8 @@ def values_at(place: Ints, type_: pa.DataType) -> pa.Array:
         return doubles_back(place).cast(type_)
     if pa.types.is_boolean(type_):
         return pa.array(place.astype(np.bool_))
+    if pa.types.is_decimal(type_):
+        return column_of(place, type_)
     width = pa.int32() if type_.bit_width == 32 else pa.int64()
     return pa.array(place).cast(width).cast(type_)
 
@@ -175,7 +179,7 @@ def _near(
     ranked.move(argument, changes.code, place, weight)
     moved = np.bincount(changes.code, np.abs(weight), group.groups).astype(np.int64)
     low, high, passed = _bounds(spec, ranked.members, identity, before, moved)
-    some = np.flatnonzero(before)
+    some = marked(before)
     kept = ranked.members.between(identity[some], low[some], high[some])
     order = np.argsort(identity, kind="stable")
     code = order[np.searchsorted(identity[order], kept["_g"].to_numpy())]
@@ -199,7 +203,7 @@ def _bounds(
     highest = np.floor(fraction * (count + moved - 1)).astype(np.int64) + moved + 2
     low, high = np.full(len(count), LEAST), np.full(len(count), MOST)
     passed = np.zeros(len(count), dtype=np.int64)
-    rising, falling = np.flatnonzero(lowest > 0), np.flatnonzero(highest < count - 1)
+    rising, falling = marked(lowest > 0), marked(highest < count - 1)
     if len(rising) or len(falling):
         asked = np.concatenate([identity[rising], identity[falling]])
         first, end = members.around(asked, np.concatenate([lowest[rising], highest[falling]]))
@@ -217,7 +221,7 @@ def _fraction(spec: AggregateSpec) -> float:
 def _extreme(spec: AggregateSpec, group: Group, near: _Near, weight: Ints) -> Values:
     """By numbers for the places that occur, of which none is too small to be negated."""
     sign = 1 if spec.function == "max" else -1
-    known = np.unique(np.concatenate([near.place, near.change_place[near.is_near]]))
+    known = distinct(np.concatenate([near.place, near.change_place[near.is_near]]))
     value = np.searchsorted(known, near.change_place) * sign
     value[~near.is_near] = NOTHING
     kept = np.searchsorted(known, near.place) * sign

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from millpond.kernels.aggregate import element_schema
-from millpond.kernels.columns import flat, integers
+from millpond.kernels.columns import flat, integers, marked
 from millpond.kernels.groups import Bools, Ints, encode, first_rows
 from millpond.kernels.kernel import Keyed
 from millpond.kernels.ordered import (
@@ -125,11 +125,11 @@ class RankingKernel(InOrder):
         wanted = before if self.limit is None else np.minimum(self.limit + gone, before)
         last = np.full(len(number), MOST, dtype=np.int64)
         while True:
-            some = np.flatnonzero(wanted < before)
+            some = marked(wanted < before)
             _, end = members.around(number[some], wanted[some])
             last[:] = MOST
             last[some] = np.where(end == MOST, MOST, end - 1)
-            old = np.flatnonzero(before)
+            old = marked(before)
             rows = members.between(number[old], np.full(len(old), LEAST), last[old])
             at = np.argsort(number, kind="stable")
             code = at[np.searchsorted(number[at], integers(rows["_g"]))]

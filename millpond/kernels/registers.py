@@ -18,11 +18,14 @@ from millpond.connectors.arrow import ARROW_TYPES
 from millpond.cql.row_patterns import Slot
 from millpond.kernels import exact_sum
 from millpond.kernels.aggregate import overflow
-from millpond.kernels.columns import doubles_back, doubles_of, mask_of, places_of
+from millpond.kernels.columns import doubles_back, doubles_of, flat, mask_of, places_of
+from millpond.kernels.decimals import column_of, mean_of, wholes, within
 
 Cells = tuple[Any, ...]
 _LOW = 2**32 - 1
 _CARRY = 2**40
+_PART_BITS = 48
+_PART = 2**_PART_BITS - 1
 _INT, _BOOL = pa.int64(), pa.bool_()
 
 
@@ -156,6 +159,45 @@ class _WholeSum(Register):
 
 
 @dataclass
+class _DecimalSum(Register):
+    """How many values, and their sum in three parts."""
+
+    type: pa.DataType
+    argument_type: pa.DataType
+    is_mean: bool
+
+    def __post_init__(self) -> None:
+        self.types, self.empty = (_INT,) * 4, (0, 0, 0, 0)
+
+    def bind(self, column: pa.ChunkedArray) -> None:
+        units, is_there = wholes(flat(column)).tolist(), mask_of(column).tolist()
+        self.values = [
+            unit if there else None for unit, there in zip(units, is_there, strict=False)
+        ]
+
+    def add(self, cells: list[Any], row: int) -> None:
+        value = self.values[row]
+        if value is None:
+            return
+        total = _total(cells[self.at + 1 : self.at + 4]) + value
+        parts = (total & _PART, (total >> _PART_BITS) & _PART, total >> (2 * _PART_BITS))
+        cells[self.at : self.at + 4] = [cells[self.at] + 1, *parts]
+
+    def told(self, matches: Sequence[Cells]) -> pa.Array:
+        count = np.array([cells[self.at] for cells in matches], np.int64)
+        total = np.array([_total(cells[self.at + 1 : self.at + 4]) for cells in matches], object)
+        units = mean_of(total, count, self.argument_type, self.type) if self.is_mean else total
+        if not within(units, self.type).all():
+            raise overflow([])
+        return column_of(units, self.type, count > 0)
+
+
+def _total(parts: Sequence[int]) -> int:
+    low, middle, high = parts
+    return low + (middle << _PART_BITS) + (high << (2 * _PART_BITS))
+
+
+@dataclass
 class _RealSum(Register):
     """How many values, and their exact sum."""
 
@@ -206,10 +248,10 @@ class _Extreme(Register):
     is_greatest: bool
 
     def __post_init__(self) -> None:
-        self.types = (pa.string() if pa.types.is_string(self.type) else _INT,)
+        self.types = (self.type if _is_compared(self.type) else _INT,)
 
     def bind(self, column: pa.ChunkedArray) -> None:
-        if pa.types.is_string(self.type):
+        if _is_compared(self.type):
             self.values = column.to_pylist()
             return
         pairs = zip(places_of(column).tolist(), mask_of(column).tolist(), strict=True)
@@ -228,9 +270,14 @@ class _Extreme(Register):
             some = np.asarray(found.is_valid())
             filled = np.asarray(found.fill_null(0), dtype=np.int64)
             return pa.array(np.asarray(doubles_back(filled)), mask=~some)
-        if pa.types.is_boolean(self.type) or pa.types.is_string(self.type):
+        if pa.types.is_boolean(self.type) or _is_compared(self.type):
             return found.cast(self.type)
         return found.cast(plain_type(self.type)).cast(self.type)
+
+
+def _is_compared(type_: pa.DataType) -> bool:
+    """Whether values are kept as they are, and not as what is in the same order."""
+    return bool(pa.types.is_string(type_) or pa.types.is_decimal(type_))
 
 
 def register_of(slot: Slot, at: int) -> Register:
@@ -246,6 +293,8 @@ def register_of(slot: Slot, at: int) -> Register:
         case "min" | "max":
             return _Extreme(at, slot.variable, type_, slot.function == "max")
     argument = pa.null() if slot.argument is None else ARROW_TYPES[slot.argument.type]
+    if pa.types.is_decimal(argument):
+        return _DecimalSum(at, slot.variable, type_, argument, slot.function == "avg")
     if pa.types.is_floating(argument):
         return _RealSum(at, slot.variable, slot.function == "avg")
     return _WholeSum(at, slot.variable, type_, slot.function == "avg")

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millpond.kernels.columns import integers
+from millpond.kernels.columns import integers, marked, with_first, with_last
 from millpond.kernels.counts import net_of
 from millpond.kernels.groups import Bools, Ints, encode, first_rows
 from millpond.kernels.hash_index import hashes_of
@@ -46,7 +46,7 @@ def netted(page: pa.Table, keeps_zeros: bool = False) -> pa.Table:
     weights, times = np.zeros(groups, np.int64), np.full(groups, np.iinfo(np.int64).min)
     np.add.at(weights, codes, integers(page["_w"]))
     np.maximum.at(times, codes, integers(page["_ts"]))
-    chosen = np.arange(groups) if keeps_zeros else np.flatnonzero(weights)
+    chosen = np.arange(groups) if keeps_zeros else marked(weights)
     rows = page.take(pa.array(first_rows(codes)[chosen]))
     arrays = [pa.array(times[chosen]), pa.array(weights[chosen]), *rows.columns[2:]]
     return pa.Table.from_arrays(arrays, schema=page.schema)
@@ -73,9 +73,9 @@ def ordered(page: pa.Table) -> pa.Table:
     Results are the same to the byte then, however their rows were computed.
     """
     times, weights = integers(page["_ts"]), integers(page["_w"])
-    follows = np.append(False, (times[1:] == times[:-1]) & (weights[1:] == weights[:-1]))
+    follows = with_first(False, (times[1:] == times[:-1]) & (weights[1:] == weights[:-1]))
     follows = follows[: page.num_rows]
-    tied = np.flatnonzero(follows | np.append(follows[1:], False)[: page.num_rows])
+    tied = marked(follows | with_last(follows[1:], False)[: page.num_rows])
     if len(tied) == 0:
         return page
     keys = [(name, "ascending") for name in page.column_names]

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millpond.kernels.aggregate import element_schema
-from millpond.kernels.columns import flat, integers
+from millpond.kernels.columns import flat, integers, marked, with_first
 from millpond.kernels.groups import Bools, Ints, encode, first_rows, stable_order
 from millpond.kernels.kernel import Keyed
 from millpond.kernels.ordered import MemberIndex, member_schema, merged_members, numbered
@@ -75,7 +75,7 @@ class RowsWindowKernel(Keyed):
         order = self._order(events, own)
         own, time = own[order], integers(events["_ts"])[order]
         counts = np.bincount(own, minlength=len(before))
-        offsets = np.append(0, np.cumsum(counts))[:-1]
+        offsets = with_first(0, np.cumsum(counts))[:-1]
         clock = _Clock(time, offsets, before, before + counts)
         lengths = self._lengths(events, codes[: events.num_rows], len(before))
         kept = self._needed(members, number, clock, lengths)
@@ -92,7 +92,7 @@ class RowsWindowKernel(Keyed):
         output = self._output(rows, code, enter, leave, clock)
         was_kept = np.arange(len(code)) < len(kept_code)
         stays = leave > clock.now[code]
-        moved = np.flatnonzero(was_kept != stays)
+        moved = marked(was_kept != stays)
         sign = np.where(was_kept[moved], -1, 1)
         arrays = [pa.array(number[code[moved]]), pa.array(place[moved]), pa.array(sign)]
         taken = rows.take(pa.array(moved)).columns
@@ -127,7 +127,7 @@ class RowsWindowKernel(Keyed):
         high = np.concatenate(
             [np.minimum(reached - lengths, passed), np.minimum(reached, clock.before)]
         )
-        moving = np.flatnonzero(high >= low)
+        moving = marked(high >= low)
         return members.between(group[moving], low[moving], high[moving])
 
     def _order(self, events: pa.Table, codes: Ints) -> Ints:
@@ -143,13 +143,13 @@ class RowsWindowKernel(Keyed):
     ) -> pa.Table:
         came = clock.happens(code, enter)
         goes = clock.happens(code, leave)
-        entering = np.flatnonzero(came)
+        entering = marked(came)
         start = clock.time(code[entering], enter[entering])
         end = np.full(len(entering), FOREVER)
         both = goes[entering]
         end[both] = clock.time(code[entering][both], leave[entering][both])
         seen = end > start
-        leaving = np.flatnonzero(goes & ~came)
+        leaving = marked(goes & ~came)
         gone = clock.time(code[leaving], leave[leaving])
         taken = rows.take(pa.array(np.concatenate([leaving, entering[seen]])))
         arrays = [

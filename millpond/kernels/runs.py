@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from millpond.kernels.columns import integers
+from millpond.kernels.columns import integers, with_first, with_last
 from millpond.kernels.groups import Ints
 from millpond.kernels.hash_index import hashes_of
 from millpond.kernels.run_list import RunList, VersionedRun
@@ -57,8 +57,8 @@ def merged_runs(runs: Sequence[pa.Table], until: int) -> pa.Table:
     order = np.argsort(hashes, kind="stable")
     order = order[lasting[order]]
     hashes = hashes[order]
-    follows = np.append(False, hashes[1:] == hashes[:-1])[: len(hashes)]
-    alike = follows | np.append(follows[1:], False)[: len(hashes)]
+    follows = with_first(False, hashes[1:] == hashes[:-1])[: len(hashes)]
+    alike = follows | with_last(follows[1:], False)[: len(hashes)]
     if not alike.any():
         return together.take(pa.array(order)).combine_chunks()
     some = together.take(pa.array(order[alike]))
@@ -103,7 +103,7 @@ class Run(VersionedRun):
         }
         bits = max(len(hashes).bit_length() - 1, 1)
         sizes = np.bincount(_first_bits(hashes, bits), minlength=2**bits)
-        directory = np.append(0, np.cumsum(sizes))
+        directory = with_first(0, np.cumsum(sizes))
         last_end = int(end.max(initial=BEGINNING))
         versions = first, last, table.nbytes
         return Run(table, *versions, hashes, start, end, weight, numbers, last_end, directory)

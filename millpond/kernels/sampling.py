@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from millpond.cql.algebra import DRAWS, Sample
 from millpond.kernels.columns import flat
+from millpond.kernels.decimals import as_bytes, is_narrow, wholes
 from millpond.kernels.groups import Bools, Ints
 
 Hashes = npt.NDArray[np.uint64]
@@ -75,6 +76,8 @@ def _hash_column(array: pa.Array, hashes: Hashes) -> Hashes:
         pairs = zip(texts, hashes, strict=True)
         found = [seed if text is None else hash_text(text, seed)[0] for text, seed in pairs]
         return np.array(found, np.uint64)
+    if pa.types.is_decimal(type_):
+        return _hash_decimals(array, hashes)
     if pa.types.is_floating(type_):
         return hash_longs(_double_bits(np.asarray(array.fill_null(0.0))), hashes)
     if pa.types.is_boolean(type_):
@@ -82,6 +85,14 @@ def _hash_column(array: pa.Array, hashes: Hashes) -> Hashes:
     if type_.bit_width == 32:
         return hash_ints(np.asarray(array.view(pa.int32()).fill_null(0)).astype(np.int64), hashes)
     return hash_longs(np.asarray(array.view(pa.int64()).fill_null(0)), hashes)
+
+
+def _hash_decimals(array: pa.Array, hashes: Hashes) -> Hashes:
+    if is_narrow(array.type):
+        return hash_longs(wholes(array).astype(np.int64), hashes)
+    pairs = zip(as_bytes(array), hashes, strict=True)
+    found = [seed if each is None else hash_text(each, seed)[0] for each, seed in pairs]
+    return np.array(found, np.uint64)
 
 
 def _double_bits(numbers: npt.NDArray[np.float64]) -> Ints:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from millpond.kernels.aggregate import element_schema
-from millpond.kernels.columns import flat, integers
+from millpond.kernels.columns import flat, integers, marked, with_first, with_last
 from millpond.kernels.groups import Bools, Ints, encode, first_rows
 from millpond.kernels.kernel import Keyed
 from millpond.kernels.ordered import (
@@ -82,13 +82,13 @@ class SessionKernel(Keyed):
         codes = encode([keys[name] for name in self.keys], events.num_rows + state.num_rows)
         groups = int(codes.max(initial=-1)) + 1
         kept = _Kept.of(state, codes[events.num_rows :], groups, fresh)
-        came = np.flatnonzero(integers(events["_w"]) > 0)
+        came = marked(integers(events["_w"]) > 0)
         arrivals = events.take(pa.array(came))
         sessions = _Sessions.of(
             kept, codes[: events.num_rows][came], integers(arrivals["_ts"]), self.gap, until
         )
         rows = self._rows(members, kept, sessions, arrivals)
-        changed = np.flatnonzero(sessions.is_changed(groups))
+        changed = marked(sessions.is_changed(groups))
         examples = pa.array(first_rows(codes)[changed])
         columns = [flat(keys[name].take(examples)) for name in self.keys]
         numbers = self._numbers(kept, sessions, rows)[:, changed]
@@ -129,7 +129,7 @@ class SessionKernel(Keyed):
             sessions.of_arrival, rows.weight[rows.kept :], len(sessions.first)
         ).astype(np.int64)
         came[sessions.of_group[kept.open]] += kept.count[kept.open]
-        last = np.flatnonzero(sessions.is_last)
+        last = marked(sessions.is_last)
         open_ = last[~sessions.is_over[last]]
         code = sessions.code[open_]
         found[0, code], found[2, code] = came[open_], sessions.first[open_]
@@ -140,7 +140,7 @@ class SessionKernel(Keyed):
         """What comes and stays beyond the step, and what was kept of sessions that end."""
         is_old = np.arange(len(rows.session)) < rows.kept
         over = sessions.is_over[rows.session]
-        moved = np.flatnonzero(is_old == over)
+        moved = marked(is_old == over)
         sign = np.where(is_old[moved], -1, 1)
         number = kept.number[sessions.code[rows.session[moved]]]
         arrays = map(pa.array, (number, rows.time[moved], sign * rows.weight[moved]))
@@ -188,7 +188,7 @@ class _Kept:
         count, number = numbered(state, codes, groups, fresh)
         first, last = np.zeros((2, groups), dtype=np.int64)
         first[codes], last[codes] = integers(state["_first"]), integers(state["_last"])
-        return _Kept(number, count, first, last, np.flatnonzero(count))
+        return _Kept(number, count, first, last, marked(count))
 
 
 @dataclass(frozen=True)
@@ -220,17 +220,17 @@ class _Sessions:
         order = order_of(codes, times)
         codes, times = codes[order], times[order]
         differs = codes[1:] != codes[:-1]
-        begins = np.append(True, differs | (times[1:] - times[:-1] >= gap))[: len(codes)]
+        begins = with_first(True, differs | (times[1:] - times[:-1] >= gap))[: len(codes)]
         session = np.cumsum(begins) - 1
-        heads = np.flatnonzero(begins)
-        tails = np.append(heads[1:], len(codes))[: len(heads)] - 1
+        heads = marked(begins)
+        tails = with_last(heads[1:], len(codes))[: len(heads)] - 1
         of_item = np.empty(len(codes), dtype=np.int64)
         of_item[order] = session
         own, first, last, before = codes[heads], times[heads], times[tails], times[heads]
         first = first.copy()
         first[of_item[:old]] = kept.first[kept.open]
         of_group = np.searchsorted(own, np.arange(len(kept.number)))
-        is_last = np.append(own[1:] != own[:-1], True)[: len(own)]
+        is_last = with_last(own[1:] != own[:-1], True)[: len(own)]
         counts = np.bincount(of_item[old:], minlength=len(heads))
         end = last + gap
         return _Sessions(
@@ -269,7 +269,7 @@ class _Told:
 
 def _at_ends(sessions: _Sessions, rows: _Rows) -> _Told:
     """The rows of sessions that end, at that instant."""
-    row = np.flatnonzero(sessions.is_over[rows.session])
+    row = marked(sessions.is_over[rows.session])
     end = sessions.end[rows.session[row]]
     return _Told(row, end, end + 1, rows.weight[row], end)
 
@@ -295,7 +295,7 @@ def _as_they_go_on(sessions: _Sessions, rows: _Rows, gap: int) -> _Told:
     order = new[order_of(rows.session[new], rows.time[new])]
     session, time = rows.session[order], rows.time[order]
     differs = (session[1:] != session[:-1]) | (time[1:] != time[:-1])
-    is_new = np.append(True, differs)[: len(order)]
+    is_new = with_first(True, differs)[: len(order)]
     moment = np.empty(len(rows.session), dtype=np.int64)
     moment[order] = np.cumsum(is_new) - 1
     own, times = session[is_new], time[is_new]
@@ -305,9 +305,9 @@ def _as_they_go_on(sessions: _Sessions, rows: _Rows, gap: int) -> _Told:
     row = np.repeat(np.arange(len(rows.session)), counts)
     at = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts) + moment[row]
     over = np.where(sessions.is_over, sessions.end, FOREVER)[own]
-    goes_on = np.append(own[1:] == own[:-1], False)[: len(own)]
-    until = np.where(goes_on, np.append(times[1:], 0)[: len(own)], over)
-    starts = np.where(counts > 0, np.append(times, 0)[moment], sessions.end[rows.session])
+    goes_on = with_last(own[1:] == own[:-1], False)[: len(own)]
+    until = np.where(goes_on, with_last(times[1:], 0)[: len(own)], over)
+    starts = np.where(counts > 0, with_last(times, 0)[moment], sessions.end[rows.session])
     old = np.arange(rows.kept)
     before = sessions.before[rows.session[old]] + gap
     return _Told(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from millpond.kernels.columns import flat, integers
+from millpond.kernels.columns import flat, integers, marked, with_first
 from millpond.kernels.counts import net_of
 from millpond.kernels.groups import Ints, encode, first_rows
 from millpond.kernels.timeline import Changes, order_of
@@ -77,7 +77,7 @@ class SnapshotsKernel:
         np.add.at(total, codes, np.where(end > until, weight, 0))
         before = np.zeros(groups, dtype=np.int64)
         before[codes[:old]] = weight[:old]
-        changed = np.flatnonzero(total != before)
+        changed = marked(total != before)
         example = pa.array(first_rows(codes)[changed])
         columns = [flat(elements[name].take(example)) for name in self.keys]
         return pa.Table.from_arrays([*columns, pa.array(total[changed])], schema=self.state_schema)
@@ -104,7 +104,7 @@ def still_open(elements: pa.Table, columns: list[str], until: int) -> pa.Table:
     if len(order) == 0:
         return lasting
     ordered = codes[order]
-    starts = np.append(0, np.flatnonzero(ordered[1:] != ordered[:-1]) + 1)
+    starts = with_first(0, marked(ordered[1:] != ordered[:-1]) + 1)
     weight = np.add.reduceat(integers(lasting["_w"])[order], starts)
     some = weight != 0
     kept = lasting.take(pa.array(order[starts[some]]))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from millpond.kernels.columns import marked, with_first, with_last
 from millpond.kernels.groups import Bools, Ints, stable_order
 from millpond.schema import BEGINNING, FOREVER
 
@@ -22,7 +23,7 @@ class Elements:
 
     def changes(self, until: int, marks: Marks | None = None) -> Changes:
         """Starts and the ends that fall into the step, in order of group and time."""
-        ending = np.flatnonzero(self.end <= until)
+        ending = marked(self.end <= until)
         mark_code, mark_time = marks or (_NONE, _NONE)
         nothing = np.zeros(len(mark_code), dtype=np.int64)
         return Changes.ordered(
@@ -87,9 +88,9 @@ class Timeline:
             empty = np.zeros(0, dtype=np.int64)
             return Timeline(changes, empty, empty, empty, np.zeros(0, dtype=np.bool_))
         differs = (changes.code[1:] != changes.code[:-1]) | (changes.time[1:] != changes.time[:-1])
-        last = np.append(np.flatnonzero(differs), size - 1)
+        last = with_last(marked(differs), size - 1)
         code = changes.code[last]
-        is_first = np.append(True, code[1:] != code[:-1])
+        is_first = with_first(True, code[1:] != code[:-1])
         return Timeline(changes, last, code, changes.time[last], is_first)
 
     def running(self, amounts: Ints, initial: Ints) -> Ints:
@@ -98,9 +99,9 @@ class Timeline:
             return np.zeros(0, dtype=np.int64)
         total = np.cumsum(amounts)
         at_instants = total[self.last]
-        before = np.where(self.is_first, np.append(0, at_instants[:-1]), 0)
-        starts = np.flatnonzero(self.is_first)
-        before = np.repeat(before[starts], np.diff(np.append(starts, len(self.last))))
+        before = np.where(self.is_first, with_first(0, at_instants[:-1]), 0)
+        starts = marked(self.is_first)
+        before = np.repeat(before[starts], np.diff(with_last(starts, len(self.last))))
         result: Ints = at_instants - before + initial[self.code]
         return result
 
@@ -129,18 +130,20 @@ class Timeline:
     @property
     def is_last(self) -> Bools:
         """Whether the instant is the last of its group in this step."""
-        return np.append(self.is_first[1:], True) if len(self.is_first) else self.is_first
+        return with_last(self.is_first[1:], True) if len(self.is_first) else self.is_first
 
     def previous(self, values: Ints, initial: Ints) -> Ints:
         """The value one instant earlier, or the group's initial one."""
         if len(values) == 0:
             return values
-        return np.where(self.is_first, initial[self.code], np.append(values[:1], values[:-1]))
+        return np.where(
+            self.is_first, initial[self.code], np.concatenate((values[:1], values[:-1]))
+        )
 
 
 def spans(timeline: Timeline, changed: Bools) -> tuple[Ints, Ints]:
     """The instants with a change, and until when the value taken there holds within the step."""
-    at = np.flatnonzero(changed)
+    at = marked(changed)
     code, time = timeline.code[at], timeline.time[at]
     end = np.full(len(at), FOREVER, dtype=np.int64)
     same = code[1:] == code[:-1]
@@ -155,5 +158,5 @@ def marks_at(after: int, groups: int, is_global: bool = False) -> Marks:
     """
     codes, times = np.arange(groups), np.full(groups, after)
     if is_global and after < BEGINNING:
-        return np.append(codes, 0), np.append(times, BEGINNING)
+        return with_last(codes, 0), with_last(times, BEGINNING)
     return codes, times

@@ -5,7 +5,7 @@ import pyarrow as pa
 
 from millpond.functions.calls import FunctionCode
 from millpond.functions.user_function import UserFunction
-from millpond.kernels.columns import Values, flat
+from millpond.kernels.columns import Values, flat, marked
 from millpond.kernels.grouped import AggregateSpec, Group
 from millpond.kernels.groups import Ints
 from millpond.kernels.kept_rows import (
@@ -80,7 +80,7 @@ def _rows(order: RowOrder, board: Board, groups: int) -> list[pa.Array]:
 def _moves(board: Board, group: Group) -> list[pa.Array]:
     """Which rows of each group move, how many and when, first those that come; its instants."""
     timeline, groups = group.timeline, np.arange(group.groups + 1)
-    real = np.flatnonzero(board.weight)
+    real = marked(board.weight)
     code, weight = timeline.changes.code[real], board.weight[real]
     first = np.searchsorted(timeline.code, groups)
     moment = np.searchsorted(timeline.last, real) - first[code]

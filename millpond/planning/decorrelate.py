@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from millpond.cql.algebra import Aggregate, Distinct, Filter, Join, Project
+from millpond.cql.algebra import Aggregate, Distinct, Filter, Join, Over, Project, Rank
 from millpond.cql.expressions import Call, Column, Expression, OuterColumn, walk
 from millpond.cql.node import Node, follows_from_inputs
 from millpond.errors import MillpondError
@@ -75,6 +75,8 @@ def decorrelate(node: Node, around: Node) -> Decorrelated:
             return below.over(Distinct(below.node))
         case Aggregate():
             return _decorrelate_aggregate(node, around)
+        case Rank() | Over():
+            return _decorrelate_ranked(node, around)
         case _:
             _refuse_outer(node)
             return Decorrelated(node, (), ())
@@ -105,12 +107,12 @@ def _decorrelate_filter(node: Filter, around: Node) -> Decorrelated:
         return _with_outer_rows(below.over(result), own, around)
     if pairs:
         names = tuple(f"correlation{i}" for i in range(len(pairs)))
-        inner = (inner for inner, _ in pairs)
+        inner = (inner for _, inner, _ in pairs)
         result = Project(result, (*all_columns(result), *inner), (*result.schema.names, *names))
     return replace(
         below.over(result),
-        outer=(*below.outer, *(outer for _, outer in pairs)),
-        functions=(*below.functions, *("=" for _ in pairs)),
+        outer=(*below.outer, *(outer for *_, outer in pairs)),
+        functions=(*below.functions, *(function for function, *_ in pairs)),
     )
 
 
@@ -159,13 +161,25 @@ def _decorrelate_aggregate(node: Aggregate, around: Node) -> Decorrelated:
     return Decorrelated(moved, below.outer, below.functions, not node.keys)
 
 
-def _correlation(part: Expression) -> tuple[Expression, Expression] | None:
-    """The inner and the outer side of an equality between the two, or None."""
-    if isinstance(part, Call) and part.function == "=":
+def _decorrelate_ranked(node: Rank | Over, around: Node) -> Decorrelated:
+    """Ranks the rows of each correlation key apart; the keys come last again."""
+    below = decorrelate(node.input, around)
+    keys = tuple(all_columns(below.node)[k] for k in below.key_positions)
+    partition = (*node.partition, *(key for key in keys if key not in node.partition))
+    ranked = replace(node, input=below.node, partition=partition)
+    width, last = len(below.node.schema) - len(keys), len(below.node.schema)
+    order = [*range(width), last, *below.key_positions]
+    columns = tuple(all_columns(ranked)[position] for position in order)
+    return below.over(Project(ranked, columns, tuple(column.name for column in columns)))
+
+
+def _correlation(part: Expression) -> tuple[str, Expression, Expression] | None:
+    """The inner and the outer side of an equality between the two, and its kind, or None."""
+    if isinstance(part, Call) and part.function in ("=", "is_not_distinct"):
         left, right = part.arguments
         for inner, outer in ((left, right), (right, left)):
             if _has_outer(outer) and not columns_used(outer) and not _has_outer(inner):
-                return inner, rewrite(outer, outer_as_column)
+                return part.function, inner, rewrite(outer, outer_as_column)
     return None
 
 

@@ -14,6 +14,7 @@ from millpond.cql.algebra import (
     Aggregate,
     Filter,
     Join,
+    LateralJoin,
     Project,
     RangeWindow,
     SetOperation,
@@ -27,12 +28,12 @@ from millpond.cql.expressions import (
     Expression,
     InSubquery,
     Literal,
-    OuterColumn,
     Quantified,
     ScalarSubquery,
     walk,
 )
 from millpond.cql.node import Node, inputs_first
+from millpond.cql.outer_columns import outer_columns
 from millpond.cql.row_patterns import DEFINE, MatchRecognize
 from millpond.cql.written import Written
 from millpond.errors import MillpondError
@@ -49,7 +50,6 @@ from millpond.planning.attempts import (
 from millpond.planning.nodes import Combine
 from millpond.planning.predicates import (
     all_columns,
-    bottom_up,
     conjoin,
     conjuncts,
     rewrite,
@@ -164,6 +164,8 @@ class _Guard:
             case MatchRecognize():  # conditions that fail are not true, here and in its input
                 definitions = [replace(d, condition=truth(d.condition)) for d in below.definitions]
                 return replace(below, definitions=tuple(definitions))
+            case LateralJoin() if below.condition is not None:  # of which pairs the row decides
+                return replace(below, condition=truth(self._sealed(below.condition)))
             case Join() if below.condition is not None:
                 return self._join(below, self._sealed(below.condition))
             case _:
@@ -301,7 +303,7 @@ def _has_subquery(expression: Expression) -> bool:
 
 
 def _is_correlated(expression: Expression) -> bool:
-    return any(isinstance(part, OuterColumn) for part in walk(expression))
+    return any(True for _ in outer_columns(expression))
 
 
 def _inner_side(part: Expression) -> Expression | None:
@@ -321,9 +323,18 @@ def _for_some_outer_row(part: Expression) -> Expression:
     return Call("is_not_distinct", (inner, inner), Type.BOOLEAN)
 
 
-@bottom_up
-def _closed(node: Node) -> Node:
+def _closed(plan: Node) -> Node:
     """The plan without outer columns: rows that some outer row can be equal to."""
+    new: dict[int, Node] = {}
+    for node in inputs_first(plan):
+        inputs = tuple(new[id(below)] for below in node.inputs)
+        if isinstance(node, LateralJoin):  # its right side names columns of its left one
+            inputs = (inputs[0], node.right)
+        new[id(node)] = _closed_filter(node.with_inputs(inputs))
+    return new[id(plan)]
+
+
+def _closed_filter(node: Node) -> Node:
     if not (isinstance(node, Filter) and _is_correlated(node.predicate)):
         return node
     parts = [part for part in conjuncts(node.predicate) if not _is_correlated(part)]

@@ -70,7 +70,7 @@ def queues_in(fragments: Iterable[Node]) -> tuple[QueueId, ...]:
 class Operator:
     """What all physical operators share."""
 
-    @property
+    @kept
     def inputs(self) -> tuple[Node, ...]:
         """The fragments the operator reads."""
         values = [getattr(self, f.name) for f in fields(self)]

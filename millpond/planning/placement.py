@@ -24,6 +24,9 @@ Edge = tuple[OperatorId, OperatorId]
 Members = tuple[OperatorId, ...]
 """The operators of a virtual operator, upstream first."""
 
+Inputs = tuple[frozenset[QueueId], str]
+"""What a virtual operator reads, and the partition it is in."""
+
 MOST_SHAPES = 32
 """So many shapes are worked on together: they wait for one another."""
 
@@ -37,10 +40,10 @@ class OpenUnits:
     def __init__(self) -> None:
         self.is_there: Callable[[Members], bool] = lambda members: True
         """Whether a virtual operator is to be as it was put together."""
-        self._open: dict[frozenset[QueueId], list[tuple[Members, int]]] = {}
+        self._open: dict[Inputs, list[tuple[Members, int]]] = {}
         """Each with its number of shapes."""
 
-    def put_together(self, inputs: frozenset[QueueId], shapes: Iterable[Members]) -> list[Members]:
+    def put_together(self, inputs: Inputs, shapes: Iterable[Members]) -> list[Members]:
         """Virtual operators of some shapes with the same inputs and of those still open."""
         if inputs not in self._open:
             self._forget()
@@ -77,6 +80,8 @@ class QueuePlacement:
     """The edges on which a strategy wants one, or wants none."""
     by_hand: Mapping[OperatorId, bool] = field(default_factory=dict)
     """The operators behind which a user wants queues, or wants none."""
+    partitions: Mapping[OperatorId, str] = field(default_factory=dict)
+    """The partition of each operator that is in one; between two there always is a queue."""
 
     def choose(self, graph: Graph, queues: Collection[Edge]) -> QueuePlacement:
         """The same after a strategy has chosen the edges of a graph that keep a queue."""
@@ -99,6 +104,7 @@ class QueuePlacement:
     def differing(self, other: QueuePlacement) -> set[OperatorId]:
         """The operators behind which another placement may want something else."""
         apart = {name for name, _ in self.by_hand.items() ^ other.by_hand.items()}
+        apart |= {name for name, _ in self.partitions.items() ^ other.partitions.items()}
         return apart | {edge[0] for edge, _ in self.chosen.items() ^ other.chosen.items()}
 
     def beside(
@@ -115,19 +121,22 @@ class QueuePlacement:
         has chosen which operators wait for one another.
         """
         found: list[Members] = []
-        by_inputs: dict[frozenset[QueueId], list[Members]] = {}
+        by_inputs: dict[Inputs, list[Members]] = {}
         for group in groups:
             is_one = isinstance(graph.operators[group[0]], MatchOperator) or is_quick(group[0])
             inputs = None if self.chosen or not is_one else _inputs_of(graph, group)
             if inputs is None:
                 found.append(group)
             else:
-                by_inputs.setdefault(inputs, []).append(group)
-        for inputs, shapes in by_inputs.items():
-            found += open_units.put_together(inputs, shapes)
+                partition = self.partitions.get(group[0], "")
+                by_inputs.setdefault((inputs, partition), []).append(group)
+        for together, shapes in by_inputs.items():
+            found += open_units.put_together(together, shapes)
         return found
 
     def _has_queue(self, graph: Graph, edge: Edge) -> bool:
+        if self.partitions and self.partitions.get(edge[0]) != self.partitions.get(edge[1]):
+            return True
         said = self.by_hand.get(edge[0], self.chosen.get(edge))
         return not _are_one(graph, edge) if said is None else said
 

@@ -8,12 +8,14 @@ written. Functions of the user are named: whoever reads has them.
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import date, datetime
+from decimal import Decimal
 from functools import cache
 from typing import Any
 
 from millpond.catalog import (
     Connector,
     Constraint,
+    PartitionEntry,
     QueryEntry,
     RelationEntry,
     StreamEntry,
@@ -73,7 +75,7 @@ EXPRESSIONS = (
     SortKey,
     UserCall,
 )
-ENTRIES = (StreamEntry, RelationEntry, ViewEntry, QueryEntry)
+ENTRIES = (StreamEntry, RelationEntry, ViewEntry, QueryEntry, PartitionEntry)
 _OTHERS = (
     Absence,
     Addition,
@@ -150,6 +152,8 @@ def _told(value: Any, nodes: Mapping[Node, int]) -> Any:
             return {"time": value.isoformat()}
         case date():
             return {"date": value.isoformat()}
+        case Decimal():
+            return {"decimal": str(value)}
         case UserFunction():
             return {"function": value.name}
         case _ if is_dataclass(value):
@@ -181,13 +185,15 @@ def _read(data: Any, nodes: list[Node], functions: Functions) -> Any:
         case "node":
             return nodes[told]
         case "columns":
-            return Schema(tuple(Named(name, Type(type_)) for name, type_ in told))
+            return Schema(tuple(Named(name, Type.of(type_)) for name, type_ in told))
         case "type":
-            return Type(told)
+            return Type.of(told)
         case "time":
             return datetime.fromisoformat(told)
         case "date":
             return date.fromisoformat(told)
+        case "decimal":
+            return Decimal(told)
         case _:
             return functions[told]
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
-from millpond.cql.algebra import Aggregate, Filter, Join, Project
+from millpond.cql.algebra import Aggregate, Filter, Join, LateralJoin, Project
 from millpond.cql.expressions import AggregateCall, Call, Expression, Literal, walk
 from millpond.cql.node import Node, canonical, follows_from_inputs, inputs_first, own_text
 from millpond.planning.predicates import rewrite, rewrite_aggregate
@@ -57,7 +57,7 @@ def skeleton(plan: Node) -> Skeleton | None:
     found: dict[str, int] = {}
     constants, pattern = [], []
     for literal in bones.compared:
-        told = f"{literal.type.name} {_told(literal)}"
+        told = f"{literal.type.value} {_told(literal)}"
         if _told(literal) in fixed:  # so an expression with it may equal another one
             pattern.append(f"={told}")
             continue
@@ -97,7 +97,7 @@ def _changed(node: Node, new: Mapping[Literal, Literal]) -> Node:
 @follows_from_inputs
 def _bones(node: Node) -> _Bones | None:
     below = [bones for each in node.inputs if (bones := _bones(each)) is not None]
-    if node.subqueries or len(below) < len(node.inputs):
+    if node.subqueries or len(below) < len(node.inputs) or isinstance(node, LateralJoin):
         return None
     compared = [literal for bones in below for literal in bones.compared]
     others = {told for bones in below for told in bones.others}
@@ -119,7 +119,7 @@ def _text(value: Any, compared: list[Literal], others: set[str]) -> str:
             constants = [each for each in rest if isinstance(each, Literal) and _is_plain(each)]
             if not isinstance(first, Literal) and len(constants) == len(rest):
                 compared += constants
-                kinds = [each.type.name for each in constants]
+                kinds = [each.type.value for each in constants]
                 return f"{function}({_text(first, compared, others)},?{',?'.join(kinds)})"
     others |= {_told(each) for each in _literals_in(value)}
     return canonical(value)

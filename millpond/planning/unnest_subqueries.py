@@ -8,7 +8,7 @@ truth values then follow by CASE.
 
 from dataclasses import replace
 
-from millpond.cql.algebra import Aggregate, Distinct, Filter, Join, Project
+from millpond.cql.algebra import Aggregate, Distinct, Filter, Join, LateralJoin, Project
 from millpond.cql.expressions import (
     AggregateCall,
     Call,
@@ -24,7 +24,9 @@ from millpond.cql.expressions import (
     with_children,
 )
 from millpond.cql.node import Node
+from millpond.cql.outer_columns import names_from_within
 from millpond.errors import MillpondError
+from millpond.planning.carry_inwards import carried_inwards
 from millpond.planning.decorrelate import Decorrelated, decorrelate, outer_as_column
 from millpond.planning.name_movers import name_movers
 from millpond.planning.nodes import Combine
@@ -50,8 +52,12 @@ _ZERO = Literal(0, Type.BIGINT)
 def unnest_subqueries(node: Node) -> Node:
     """The plan without any subquery expression."""
     match node:
+        case Filter() if names_from_within(node.predicate):
+            return node  # a subquery of a subquery: the latter gets what it names, then it is met
         case Filter() if _has_subquery(node.predicate):
             return _unnest_filter(node)
+        case LateralJoin():
+            return _lateral(node)
         case Project() if any(map(_has_subquery, node.expressions)):
             attached = _Attached(node.input)
             expressions = tuple(attached.replace(e) for e in node.expressions)
@@ -118,8 +124,36 @@ def _as_join(outer: Node, part: Expression) -> Node | None:
     return None
 
 
+def _lateral(node: LateralJoin) -> Node:
+    """A join with what the right side has for each row of the left one."""
+    subquery = _decorrelated(node.right, node.left)
+    if subquery.is_global_aggregate and subquery.outer:
+        return _lateral_aggregate(node)
+    condition = conjoin(
+        [*conjuncts(subquery.condition(len(node.left.schema))), *conjuncts(node.condition)]
+    )
+    joined = Join(node.left, subquery.node, node.kind, condition)
+    width = len(node.schema)
+    return Project(joined, all_columns(joined)[:width], node.schema.names)
+
+
+def _lateral_aggregate(node: LateralJoin) -> Node:
+    """The same where the right side is an aggregation without keys, which has a row at any rate."""
+    attached, left = _Attached(node.left), all_columns(node.left)
+    columns, present = attached.one_row(node.right)
+    on = [substitute(part, (*left, *columns)) for part in conjuncts(node.condition)]
+    kept = conjoin([*conjuncts(present), *on])
+    rows = attached.node
+    if kept is not None and node.kind == "inner":
+        rows = Filter(rows, kept)
+    elif kept is not None:
+        columns = tuple(_case((kept, c), otherwise=Literal(None, c.type)) for c in columns)
+    return Project(rows, (*left, *columns), node.schema.names)
+
+
 def _decorrelated(subquery: Node, around: Node) -> Decorrelated:
-    return decorrelate(unnest_subqueries(name_movers(subquery)), around)
+    known = carried_inwards(name_movers(subquery), around)
+    return decorrelate(unnest_subqueries(known), around)
 
 
 class _Attached:
@@ -163,7 +197,7 @@ class _Attached:
 
     def _exists_of_aggregate(self, subquery: Node) -> Expression:
         """A global aggregation has its one row unless HAVING drops it."""
-        _, present = self._one_row(subquery)
+        _, present = self.one_row(subquery)
         return _TRUE if present is None else Call("coalesce", (present, _FALSE), Type.BOOLEAN)
 
     def _in(self, expression: InSubquery) -> Expression:
@@ -214,18 +248,18 @@ class _Attached:
         self, value: Expression, comparison: str, subquery: Node, without: Expression
     ) -> Expression:
         """A comparison with the one row of a global aggregation, or ``without`` it."""
-        other, present = self._one_row(subquery)
+        (other, *_), present = self.one_row(subquery)
         compared = Call(comparison, (value, other), Type.BOOLEAN)
         return compared if present is None else _case((present, compared), otherwise=without)
 
     def _scalar(self, expression: ScalarSubquery) -> Expression:
-        value, present = self._one_row(expression.subquery)
+        (value, *_), present = self.one_row(expression.subquery)
         if present is None:
             return value
         return _case((present, value), otherwise=Literal(None, value.type))
 
-    def _one_row(self, subquery: Node) -> tuple[Expression, Expression | None]:
-        """The first column of a global aggregation, and the condition that it has its row.
+    def one_row(self, subquery: Node) -> tuple[tuple[Expression, ...], Expression | None]:
+        """The columns of a global aggregation, and the condition that it has its row.
 
         The aggregates are attached; what is computed from them moves to the outer query.
         """
@@ -244,7 +278,7 @@ class _Attached:
                 columns = tuple(_in_outer_row(e, columns) for e in step.expressions)
             elif isinstance(step, Filter):
                 conditions.append(_in_outer_row(step.predicate, columns))
-        return columns[0], conjoin(conditions)
+        return columns, conjoin(conditions)
 
     def _attach_aggregates(self, node: Aggregate) -> tuple[Expression, ...]:
         """The aggregates for each outer row; over nothing, counts are 0."""
@@ -254,7 +288,7 @@ class _Attached:
                 attached[index] = Call("coalesce", (attached[index], _ZERO), Type.BIGINT)
         return tuple(attached)
 
-    def _one_computed_row(self, subquery: Node) -> tuple[Expression, Expression]:
+    def _one_computed_row(self, subquery: Node) -> tuple[tuple[Expression, ...], Expression]:
         """The same for an aggregation whose SELECT or HAVING holds subqueries of its own."""
         unnested = _decorrelated(subquery, self._around)
         width = len(self.node.schema)
@@ -262,7 +296,8 @@ class _Attached:
         marked = Project(unnested.node, (*all_columns(unnested.node), _TRUE), names)
         self.node = self._outer_join(marked, None, len(names))
         columns = all_columns(self.node)
-        return columns[width], Call("coalesce", (columns[-1], _FALSE), Type.BOOLEAN)
+        found = columns[width : width + len(subquery.schema)]
+        return found, Call("coalesce", (columns[-1], _FALSE), Type.BOOLEAN)
 
     def _attach_counts(
         self, subquery: Decorrelated, value: Column | None

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from millpond.scheduling.decisions import Decision
 from millpond.scheduling.snapshot import Observation, PlanSnapshot
-from millpond.scheduling.strategy import Strategy
+from millpond.scheduling.strategy import Strategy, Successor
 
 
 class Runtime(Protocol):
@@ -62,6 +62,9 @@ class SchedulingLoop:
         now = strategy, self.runtime.plan_version
         complete = now != self._known
         if complete:
+            before = None if self._known is None else self._known[0]
+            if before is not None and before is not strategy and isinstance(strategy, Successor):
+                strategy.succeed(before)
             self._known = now
             strategy.plan_changed(self.runtime.plan())
         strategy.observe(self.runtime.observe(complete))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
@@ -29,6 +29,17 @@ class WeightedQuery:
 
     name: str
     weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class PartitionSnapshot:
+    """A partition that a user has made: operators that some threads execute by one strategy."""
+
+    name: str
+    strategy: str = "fifo"
+    settings: Mapping[str, object] = field(default_factory=dict)
+    threads: int = 1
+    priority: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +87,8 @@ class OperatorSnapshot:
     step_cost_seconds: float = 0.0
     delivers: bool = False
     members: tuple[str, ...] = ()
+    partition: str = ""
+    """The partition that a user has put it in; empty if none."""
 
     def __post_init__(self) -> None:
         if not self.inputs:
@@ -164,6 +177,8 @@ class PlanSnapshot:
     operators: tuple[OperatorSnapshot, ...]
     structure: int = 0
     unfused: PlanSnapshot | None = None
+    partitions: tuple[PartitionSnapshot, ...] = ()
+    """Those that users have made."""
 
     @cached_property
     def by_id(self) -> Mapping[int, OperatorSnapshot]:

@@ -20,6 +20,23 @@ class Strategy(Protocol):
         """What the free processor should do now, or None to let it idle until a change."""
 
 
+@runtime_checkable
+class Successor(Protocol):
+    """A strategy that goes on with what the one before it knew."""
+
+    def succeed(self, other: Strategy) -> None:
+        """Take over from another strategy; the plan follows."""
+
+
+def falls_behind(strategy: Strategy | None) -> str:
+    """Why a strategy cannot keep up with what comes; empty if it can, or does not know.
+
+    A strategy says so by an attribute `falls_behind`, of memory or time that it was given.
+    """
+    reason: str = getattr(strategy, "falls_behind", "")
+    return reason
+
+
 def simulator_only(strategy: Strategy) -> str | None:
     """Why a strategy cannot drive Spark and what to take instead; None for those that can.
 

@@ -5,12 +5,16 @@ what cannot drive Spark before any data flows.
 """
 
 import re
+from dataclasses import replace
 from inspect import signature
 from typing import NamedTuple
 
 from millpond.errors import StrategyError
 from millpond.scheduling.registry import find, make, names
+from millpond.scheduling.snapshot import PartitionSnapshot
 from millpond.scheduling.strategy import Strategy, simulator_only
+from millpond.scheduling.threads.three_levels import ThreeLevels
+from millpond.scheduling.threads.unthreaded import Unthreaded
 
 _WHOLE = re.compile(r"\s*([^\s()=,'\"][^()=,'\"]*?)\s*(?:\((.*)\)\s*)?", re.DOTALL)
 _SETTING = re.compile(r"\s*(\w+)\s*=\s*('[^']*'|\"[^\"]*\"|[^\s,'\"()=]+)\s*(?:,|$)")
@@ -50,10 +54,13 @@ def parse_strategy(text: str) -> StrategyText:
     return StrategyText(name, settings)
 
 
-def engine_strategy(text: str, budget_bytes: float, mode: str = "free") -> Strategy:
+def engine_strategy(
+    text: str, budget_bytes: float, mode: str = "free", has_partitions: bool = False
+) -> Strategy:
     """The strategy of that text, able to drive Spark, with the budget as its memory if it has one.
 
-    A mode other than free has it in the threads of the HMTS paper: `di`, `gts`, `ots`, `hmts`.
+    A mode other than free has it in the threads of the HMTS paper: `di`, `gts`, `ots`, `hmts`. With
+    partitions of users it decides for what is in none of them.
 
     >>> engine_strategy("threshold(beta = 0.8)", budget_bytes=1e9).memory_bytes
     1000000000.0
@@ -61,6 +68,40 @@ def engine_strategy(text: str, budget_bytes: float, mode: str = "free") -> Strat
     name, settings = parse_strategy(text)
     if mode != "free":
         name, settings = _in_threads(mode, name, settings)
+    strategy = _driving(name, settings, budget_bytes)
+    if has_partitions and not isinstance(strategy, ThreeLevels):
+        return Unthreaded(name, settings)
+    return strategy
+
+
+def partition_strategy(text: str, budget_bytes: float) -> StrategyText:
+    """The strategy of a partition, which has threads of its own: not one that brings some.
+
+    >>> partition_strategy("threshold(beta = 0.8)", budget_bytes=1e9).settings
+    {'beta': 0.8, 'memory_bytes': 1000000000.0}
+    """
+    name, settings = parse_strategy(text)
+    if isinstance(_driving(name, settings, budget_bytes), ThreeLevels):
+        raise StrategyError(
+            f'strategy "{name}" has threads of its own, and so has a partition; name another one'
+        )
+    return StrategyText(name, settings)
+
+
+def partition_snapshot(
+    declared: PartitionSnapshot, strategy: str, budget_bytes: float
+) -> PartitionSnapshot:
+    """A partition with its strategy taken apart; one that names none has the one that is set, or
+    what that one has in its threads."""
+    text = declared.strategy or strategy
+    if not declared.strategy and isinstance(engine_strategy(text, budget_bytes), ThreeLevels):
+        text = str(parse_strategy(text).settings.get("strategy", "fifo"))
+    name, settings = partition_strategy(text, budget_bytes)
+    return replace(declared, strategy=name, settings=settings)
+
+
+def _driving(name: str, settings: dict[str, object], budget_bytes: float) -> Strategy:
+    """A strategy that can drive Spark; the budget is one of its settings if it has a memory."""
     if "memory_bytes" in signature(find(str(settings.get("inner", name)))).parameters:
         settings.setdefault("memory_bytes", budget_bytes)
     strategy = make(name, **settings)

@@ -7,6 +7,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from decimal import Decimal
 from itertools import islice
 from typing import Any
 
@@ -37,9 +38,9 @@ def rows_of_body(body: bytes, content_type: str, schema: Schema, most_bytes: int
     if kind == "text/csv":
         return _csv(body, schema)
     if kind == "application/json":
-        return [_with_absent(row, schema) for row in _json_list(body)]
+        return [_with_absent(row, schema) for row in _json_list(body, schema.has_decimals)]
     if kind in JSON_LINES or not kind:
-        return [_with_absent(row, schema) for row in _json_lines(body)]
+        return [_with_absent(row, schema) for row in _json_lines(body, schema.has_decimals)]
     raise RequestError(
         415, f"{kind[:60]}: send application/x-ndjson, application/json, text/csv or Arrow"
     )
@@ -85,25 +86,26 @@ def _as_text(names: list[str]) -> tuple[Any, Any, Any]:
     )
 
 
-def _json_list(body: bytes) -> list[Any]:
-    rows = _loads(body, "the body")
+def _json_list(body: bytes, exact: bool) -> list[Any]:
+    rows = _loads(body, "the body", exact)
     rows = [rows] if isinstance(rows, dict) else rows
     if not isinstance(rows, list):
         raise InputError("the body is no list of rows, nor a row")
     return [_row(row, f"row {number}") for number, row in enumerate(rows, start=1)]
 
 
-def _json_lines(body: bytes) -> list[Any]:
+def _json_lines(body: bytes, exact: bool) -> list[Any]:
     return [
-        _row(_loads(line, f"line {number}"), f"line {number}")
+        _row(_loads(line, f"line {number}", exact), f"line {number}")
         for number, line in enumerate(body.split(b"\n"), start=1)
         if line.strip()
     ]
 
 
-def _loads(text: bytes, place: str) -> Any:
+def _loads(text: bytes, place: str, exact: bool) -> Any:
+    """The value of a text; ``exact``: numbers with a point keep all their digits."""
     try:
-        return json.loads(text)
+        return json.loads(text, parse_float=Decimal if exact else None)
     except (ValueError, RecursionError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise InputError(f"{place}: this is no JSON: {reason}") from None

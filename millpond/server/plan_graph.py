@@ -7,7 +7,6 @@ from html import escape
 from typing import Any
 
 from millpond.entities import Entity
-from millpond.entities.running import thread_parts
 from millpond.facade.engine import Engine
 from millpond.identities import OperatorId, QueueId
 from millpond.insight.input_names import input_label
@@ -54,7 +53,11 @@ class _Drawing:
         self._shown = self._chosen()
         units = engine.runtime.units.of if engine.has_runtime else {}
         self._unit_of = {name: unit.identity for name, unit in units.items()}
-        self._threads = thread_parts(engine.controlled) if engine.has_runtime else []
+        self._threads = (
+            [t.operators for t in engine.queries.partitioning.threads()]
+            if engine.has_runtime
+            else []
+        )
         self._thread_of = {name: at for at, part in enumerate(self._threads) for name in part}
 
     def _chosen(self) -> list[str]:

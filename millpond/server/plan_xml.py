@@ -5,13 +5,14 @@ Nothing outside of the text is ever loaded, and no entity of its own is taken.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 from xml.etree.ElementTree import Element, ParseError, SubElement, TreeBuilder, indent, tostring
 
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import DefusedXMLParser
 
-from millpond.catalog import Catalog, QueryEntry, StreamEntry, promised
+from millpond.catalog import Catalog, PartitionEntry, QueryEntry, StreamEntry, promised
 from millpond.cql.text.split import split_statements
 from millpond.entities.catalogued import quoted
 from millpond.errors import CqlError
@@ -21,7 +22,7 @@ from millpond.server.formats import xml_text
 from millpond.server.plan_tree import TreeError, as_cql
 from millpond.server.service import Service
 
-MEASURED = ("operator", "queue", "synopsis", "unit", "thread")
+MEASURED = ("operator", "queue", "synopsis", "unit", "thread", "partition")
 DEEPEST = 60
 MOST_ELEMENTS = 50_000
 
@@ -38,6 +39,8 @@ def written(engine: Engine) -> str:
             entry = engine.catalog.get(declared.name)
             if isinstance(entry, QueryEntry):
                 _write_query(root, entry)
+            elif isinstance(entry, PartitionEntry):
+                _write_partition(root, entry)
             elif declared.kind in ("stream", "relation", "view"):
                 element = SubElement(root, declared.kind, name=declared.name)
                 if isinstance(entry, StreamEntry):
@@ -95,9 +98,19 @@ def _write_query(root: Element, entry: QueryEntry) -> None:
     element.set("on_error", entry.on_error)
     if entry.tolerates is not None:
         element.set("tolerates", str(entry.tolerates))
+    if entry.partition:
+        element.set("partition", entry.partition)
     SubElement(element, "cql").text = xml_text(entry.text)
     if entry.sink is not None:
         element.set("into", xml_text(entry.sink))
+
+
+def _write_partition(root: Element, entry: PartitionEntry) -> None:
+    element = SubElement(root, "partition", name=entry.name, threads=f"{entry.threads}")
+    element.set("priority", f"{entry.priority:g}")
+    element.set("strategy", xml_text(entry.strategy))
+    for operator in entry.operators:
+        SubElement(element, "operator", name=operator)
 
 
 def _write_measured(engine: Engine, root: Element) -> None:
@@ -223,6 +236,7 @@ class _Reader:
             "view": self._declaration,
             "query": self._query,
             "queue": self._queue,
+            "partition": self._partition,
             "measured": lambda element: iter(()),
         }
         made: list[Placed] = []
@@ -336,6 +350,8 @@ class _Reader:
         active = " INACTIVE" if element.get("active") == "false" else ""
         skip = " ON ERROR SKIP" if self._policy(element, "stop") == "skip" else ""
         tolerates = f" {element.get('tolerates') or 'EXACT'}"
+        where = element.get("partition", "")
+        tolerates += f" PARTITION {quoted(where)}" if where else ""
         into = f" INTO {element.get('into')}" if element.get("into") else ""
         yield f"CREATE QUERY {quoted(name)}{weight}{active}{skip}{tolerates} AS {text}{into}"
 
@@ -362,6 +378,29 @@ class _Reader:
         tolerates = element.get("tolerates", "")
         if tolerates != present:
             yield f"ALTER QUERY {quoted(entry.name)} {tolerates or 'EXACT'}"
+
+        where = element.get("partition", "")
+        if where != entry.partition:
+            to = f"PARTITION {quoted(where)}" if where else "NO PARTITION"
+            yield f"ALTER QUERY {quoted(entry.name)} SET {to}"
+
+    def _partition(self, element: Element) -> Iterator[str]:
+        name = self._name(element)
+        entry, there = self._engine.catalog.get(name), self._engine.graph.operators
+        present = entry if isinstance(entry, PartitionEntry) else PartitionEntry(name)
+        strategy = element.get("strategy", "").replace("'", "''")
+        said = f"STRATEGY '{strategy}' THREADS {element.get('threads', '1')}"
+        said += f" PRIORITY {element.get('priority', '1')}"
+        if entry is None:
+            yield f"CREATE PARTITION {quoted(name)} {said}"
+        elif str(replace(present, strategy="")) not in said or present.strategy != strategy:
+            yield f"ALTER PARTITION {quoted(name)} {said}"
+        inside = [self._given(each, "name") for each in element.findall("operator")]
+        for operator in (each for each in inside if each not in present.operators):
+            if operator in there:  # else its number was that of another run
+                yield f"ALTER PARTITION {quoted(name)} ADD OPERATOR {operator}"
+        for operator in (each for each in present.operators if each not in inside):
+            yield f"ALTER PARTITION {quoted(name)} DROP OPERATOR {operator}"
 
     def _policy(self, element: Element, default: str) -> str:
         policy = element.get("on_error", default)

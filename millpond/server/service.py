@@ -13,6 +13,7 @@ from millpond.connectors.registry import check_connectors
 from millpond.cql.apply import apply
 from millpond.cql.check.statements import check_statement
 from millpond.cql.statements import (
+    AlterPartition,
     AlterPlan,
     AlterQuery,
     AlterStream,
@@ -139,7 +140,8 @@ class Service:
                 self.feeds.dropped(name)
             case SetOption(key, value):
                 self.history.mark(f"{key} = {value}")
-        changing = Create | Drop | AlterQuery | AlterStream | AlterPlan | SetOption
+        changing = Create | Drop | AlterQuery | AlterStream | AlterPlan | AlterPartition
+        changing |= SetOption
         if isinstance(statement.action, changing):
             self.changed.set()
             first, *_ = statement.text.strip().splitlines()

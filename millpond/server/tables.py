@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
+from millpond.connectors.python_values import decimal_texts, readable
 from millpond.delivery.results import ResultLog
 from millpond.server.faults import RequestError
 from millpond.spelling import suggestion
@@ -42,6 +43,8 @@ def with_text(table: pa.Table, text: str, first: int = 0) -> pa.Table:
 
 def _texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """The values of a column as people read them."""
+    if pa.types.is_decimal(column.type):
+        return pa.chunked_array([decimal_texts(column)])
     texts = column.cast(pa.string())
     if pa.types.is_timestamp(column.type):
         return pc.replace_substring(texts, " ", "T")
@@ -74,7 +77,7 @@ def written(table: pa.Table, form: FileFormat) -> bytes:
     """A table as a file."""
     buffer = io.BytesIO()
     if form == "csv":
-        pyarrow.csv.write_csv(table, buffer)
+        pyarrow.csv.write_csv(readable(table), buffer)
     elif form == "parquet":
         pyarrow.parquet.write_table(table, buffer)
     else:

@@ -34,6 +34,7 @@ from millpond.sharing.containments import LEAST_ROWS, Containments, Seen, is_see
 from millpond.sharing.ground import Ground
 from millpond.sharing.groups import Group, Groups
 from millpond.sharing.leaving import Leaving
+from millpond.sharing.partitioning import Partitioning
 from millpond.sharing.planned import QueryPlans, left_aside, planned
 from millpond.sharing.relying import Relying
 from millpond.sharing.shapes import Shapes
@@ -72,6 +73,8 @@ class Queries:
         """And punctuations."""
         self.leaving = Leaving(ground, self.graph, self.relying, lambda: self.started)
         """What constraints forbid still that were dropped."""
+        self.partitioning = Partitioning(ground, self.graph, self.groups, lambda: self.started)
+        """Which threads do the work of whom."""
         self.watching = Watching(ground, self.graph)
         """Of which columns of streams it is seen what could free rows."""
         self.containments = Containments(self.graph, self._seen)
@@ -416,6 +419,7 @@ class Queries:
                 for group in self.groups:
                     runtime.set_weight(group.name, group.weight)
                 self.started = runtime
+                self.partitioning.tell()
             return self.started
 
     def _start(self) -> EngineRuntime:
@@ -522,4 +526,5 @@ def _set(limits: Limits, settings: Settings) -> None:
     limits.buckets, limits.divides_few = settings.tasks or limits.cores, settings.tasks > 0
     limits.residents = None if settings.residents == AUTO else int(settings.residents)
     limits.processors = settings.processors or limits.cores
+    limits.slice_seconds = settings.slice_seconds
     limits.step_bytes = step_bytes(settings.budget_bytes, limits.processors)

@@ -9,7 +9,7 @@ from millpond.cql.expressions import Call, Literal, UserCall
 from millpond.cql.failing import escape_of, is_pattern
 from millpond.errors import MillpondError
 from millpond.schema import Type
-from millpond.spark import user_functions
+from millpond.spark import by_kernel, user_functions
 from millpond.spark.types import SPARK
 
 _LONG = SPARK[Type.BIGINT]
@@ -23,6 +23,8 @@ def attempt(call: Call, arguments: list[SparkColumn]) -> SparkColumn:
     """The value of a call, NULL where it fails; the arguments never raise."""
     if isinstance(call, UserCall):
         return user_functions.attempt(call, arguments)
+    if by_kernel.is_by_kernel(call):
+        return by_kernel.attempt(call, arguments)
     rule = _RULES.get(call.function)
     if rule is None:
         raise MillpondError(f"internal: the function {call.function} never fails")
@@ -33,6 +35,8 @@ def succeeds(call: Call, arguments: list[SparkColumn]) -> SparkColumn:
     """Whether a call has a value; of a NULL that is NULL, and no failure."""
     if isinstance(call, UserCall):
         return user_functions.succeeds(call, arguments)
+    if by_kernel.is_by_kernel(call):
+        return by_kernel.succeeds(call, arguments)
     has_value = attempt(call, arguments).isNotNull()
     for argument in arguments:
         has_value = has_value | argument.isNull()

@@ -20,7 +20,7 @@ from millpond.errors import MillpondError
 from millpond.execution.answers import Answer
 from millpond.execution.by_jobs import JobExecutor
 from millpond.execution.driver import MOST_OFFENDERS
-from millpond.execution.jobs import Job, Pairs, Parts, portions_of
+from millpond.execution.jobs import Job, Pairs, Parts
 from millpond.execution.operators.running import OperatorStep, RunningOperator
 from millpond.execution.pair_output import PairOutput
 from millpond.execution.residents.pool import Asker, Residents
@@ -152,7 +152,7 @@ class SparkExecutor(JobExecutor):
             session = self.session
             if tasks is None:
                 return self._answers_of_frame(session, self._of(running), job)
-            portions = tuple(portions_of(job.parts) or ())
+            portions = tuple(job.portions or ())
             task_rows = TaskRows(portions, tuple(job.keys), tasks)
             has_state = running.keeps_state or bool(job.keys)
             asker = Asker(running.identity, has_state, *self._marks.mine, job.rows)

@@ -14,7 +14,7 @@ from millpond.cql.moments import TIMESTAMP_TEXT
 from millpond.errors import MillpondError
 from millpond.planning.attempts import FORMS
 from millpond.schema import Type
-from millpond.spark import bounds, regular_expressions, user_functions
+from millpond.spark import bounds, by_kernel, regular_expressions, user_functions
 from millpond.spark.attempts import BEYOND_BIGINT, attempt, succeeds
 from millpond.spark.types import SPARK
 
@@ -31,6 +31,8 @@ def lower(expression: Expression, columns: Sequence[SparkColumn]) -> SparkColumn
         raise MillpondError(f"internal: {expression} was not unnested")
     if expression.function in FORMS:
         return _guarded(expression, columns)
+    if by_kernel.is_by_kernel(expression):
+        return by_kernel.value(expression, [lower(each, columns) for each in expression.arguments])
     if expression.function == "cast":
         return _cast(expression, lower(expression.arguments[0], columns))
     if expression.function == "date_trunc":

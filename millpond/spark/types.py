@@ -6,15 +6,27 @@ from pyspark.sql import types as st
 from millpond.connectors.arrow import ARROW_TYPES
 from millpond.schema import Type
 
-SPARK: dict[Type, st.DataType] = {
-    Type.BOOLEAN: st.BooleanType(),
-    Type.INT: st.IntegerType(),
-    Type.BIGINT: st.LongType(),
-    Type.DOUBLE: st.DoubleType(),
-    Type.STRING: st.StringType(),
-    Type.DATE: st.DateType(),
-    Type.TIMESTAMP: st.TimestampNTZType(),
-}
+
+class _SparkTypes(dict[Type, st.DataType]):
+    """The Spark type of each type; those with parameters are made when they are asked for."""
+
+    def __missing__(self, type_: Type) -> st.DataType:
+        if not type_.is_decimal:
+            raise KeyError(type_)
+        return st.DecimalType(type_.precision, type_.scale)
+
+
+SPARK = _SparkTypes(
+    {
+        Type.BOOLEAN: st.BooleanType(),
+        Type.INT: st.IntegerType(),
+        Type.BIGINT: st.LongType(),
+        Type.DOUBLE: st.DoubleType(),
+        Type.STRING: st.StringType(),
+        Type.DATE: st.DateType(),
+        Type.TIMESTAMP: st.TimestampNTZType(),
+    }
+)
 
 
 def spark_schema(schema: pa.Schema) -> st.StructType:
@@ -26,6 +38,8 @@ def spark_type(type_: pa.DataType) -> st.DataType:
     """The Spark type of an Arrow type that pages or kernel states may have."""
     if pa.types.is_list(type_):
         return st.ArrayType(spark_type(type_.value_type))
+    if pa.types.is_decimal(type_):
+        return st.DecimalType(type_.precision, type_.scale)
     for cql, spark in SPARK.items():
         if ARROW_TYPES[cql] == type_:
             return spark

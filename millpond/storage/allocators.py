@@ -60,9 +60,14 @@ class Residue:
         """How large the process was afterwards."""
         self._look_again = 0.0
 
+    @property
+    def is_time_to_look(self) -> bool:
+        """Whether it was not looked at the process for a while."""
+        return time.monotonic() >= self._look_again
+
     def give_back(self, growth_bytes: int) -> None:
         """Gives memory back if the process has grown by so much since that was done last."""
-        if time.monotonic() < self._look_again:
+        if not self.is_time_to_look:
             return
         self._look_again = time.monotonic() + LOOK_SECONDS
         now = resident_bytes()

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from millpond.kernels.columns import integers
-from millpond.kernels.groups import encode
+from millpond.kernels.groups import distinct, encode
 from millpond.kernels.hash_index import hashes_of
 from millpond.kernels.ordered import MemberIndex, merged_members
 from millpond.kernels.runs import RunIndex, merged_runs
@@ -126,7 +126,7 @@ class Keyed:
     def looked_up(self, parts: Iterable[pa.Table], keys: pa.Table) -> pa.Table:
         """The rows of some keys among those of deltas, the earliest first."""
         state, names = self.empty(), list(self.keys)
-        wanted = np.unique(hashes_of(keys.select(names).columns))
+        wanted = distinct(hashes_of(keys.select(names).columns))
         for rows in parts:
             hashes = hashes_of(rows.select(names).columns)
             place = np.searchsorted(wanted, hashes)

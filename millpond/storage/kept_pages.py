@@ -132,6 +132,11 @@ class PageLog:
         self.books.remove(page)
         page.free()
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is kept, so that nothing is to be looked after."""
+        return not self.kept
+
     def over(self, keeping: Keeping) -> Over | None:
         """How many of the oldest pages are more than are to be kept, if any are."""
         pages = pages_over(self.kept, keeping, self.later_rows)
@@ -279,6 +284,8 @@ class Keeper:
 
     def tidy(self, log: PageLog, query: str | None = None, late: str | None = None) -> None:
         """Looks after the log of what a query puts out, or of a stream's late tuples."""
+        if log.is_empty:
+            return
         over = log.over(self.keeping)
         if over is not None and log.pass_over(over):
             self._journal.note(LetGo(over.pages, over.rows, query, late))

@@ -404,7 +404,10 @@ class Span:
 
 def total_rows(spans: Iterable[Span]) -> int:
     """About how many rows are in all spans."""
-    return sum(span.rows for span in spans)
+    rows = 0
+    for span in spans:
+        rows += span.rows
+    return rows
 
 
 def concatenated(spans: Sequence[Span | Page], schema: pa.Schema) -> pa.Table:

@@ -39,6 +39,9 @@ GROWING_ROWS = 10_000
 MERGE_PAGES, MERGE_ROWS = 16, 100_000
 """So many pages below so many rows are merged into one where readers scan them all."""
 
+MOST_KNOWN = 64
+"""Between so many pairs of times it is remembered how much lies there."""
+
 MERGED_BYTES = 16 * 2**20
 """No page is merged to a larger one: while it is made, its rows are in memory twice."""
 
@@ -75,6 +78,8 @@ class Queue:
     """For each page the largest time up to it. These never fall either."""
     _amounts: list[tuple[int, int]] = field(default_factory=list)
     """For each page the rows and bytes up to and with it, free ones included."""
+    _known: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+    """How much lies between two times, as far as that was asked since pages have come or gone."""
     _freed: int = 0
     freed_until: int = BEGINNING - 1
     """All that ever came after this time is still there."""
@@ -192,6 +197,7 @@ class Queue:
         self._count(page, 1)
 
     def _count(self, page: Page, sign: int) -> None:
+        self._known.clear()
         self.rows += sign * page.rows
         self.bytes += sign * page.bytes
         self.spilled_bytes += sign * page.bytes if page.is_spilled else 0
@@ -276,7 +282,16 @@ class Queue:
         return all(kind.least_cursor >= self.heartbeat for kind in kinds)
 
     def _amount(self, after: int, until: int) -> tuple[int, int]:
-        """Rows and bytes between two times: only pages that lie there in part are looked at."""
+        """Rows and bytes between two times, which a turn of the loop asks again and again."""
+        known = self._known.get((after, until))
+        if known is None:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            known = self._known[after, until] = self._counted(after, until)
+        return known
+
+    def _counted(self, after: int, until: int) -> tuple[int, int]:
+        """The same, counted: only pages that lie there in part are looked at."""
         low, high = bisect_right(self._lasts, after), bisect_left(self._floors, until)
         first = max(low, bisect_left(self._floors, after))  # from here on all is later
         last = min(high, bisect_right(self._lasts, until))  # up to here nothing is

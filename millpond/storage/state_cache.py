@@ -122,7 +122,8 @@ class StateCache:
 
         It is valid, and to be read only, until a later version of the same bucket is asked for.
         """
-        self._use(name, version.number)
+        with self._lock:
+            self._use(name, version.number)
         return self._state_at(name, form, version)
 
     def rows_of(
@@ -133,32 +134,31 @@ class StateCache:
         Where the bucket has no place, only these are kept of what is read.
         """
         deltas = version.buckets[name.bucket]
-        self._use(name, version.number)
-        if not form.keys:
-            return self._state_at(name, form, version).all()
-        if self._has_place(name, _expected_bytes(deltas)):
-            return self._state_at(name, form, version).query(keys)
+        with self._lock:
+            self._use(name, version.number)
+            has_place = not form.keys or self._has_place(name, _expected_bytes(deltas))
+        if has_place:
+            state = self._state_at(name, form, version)
+            return state.query(keys) if form.keys else state.all()
         with self._lock:
             self.rows_looked_through += sum(delta.rows for delta in deltas)
         paths = (Path(name.store) / delta.path for delta in deltas)
         return form.looked_up((rows for path in paths for rows in mapped_delta(path)), keys)
 
     def _use(self, name: BucketName, version: int) -> None:
-        """A bucket is used; again for the same version, that is the same use."""
-        with self._lock:
-            before = self._uses.pop(name, None)
-            if before is None or before.version != version:
-                self._clock += 1
-                pause = NEVER if before is None else self._clock - before.at
-                before = _Use(self._clock, pause, version)
-            self._uses[name] = before
-            while len(self._uses) > MOST_USES:
-                self._uses.popitem(last=False)
+        """A bucket is used; again for the same version, that is the same use. The lock is held."""
+        before = self._uses.pop(name, None)
+        if before is None or before.version != version:
+            self._clock += 1
+            pause = NEVER if before is None else self._clock - before.at
+            before = _Use(self._clock, pause, version)
+        self._uses[name] = before
+        while len(self._uses) > MOST_USES:
+            self._uses.popitem(last=False)
 
     def _has_place(self, name: BucketName, size: int) -> bool:
-        """Whether a bucket is held, or would be once it was read."""
-        with self._lock:
-            return name in self._held or self._giving_way(name, size) is not None
+        """Whether a bucket is held, or would be once it was read; the lock is held."""
+        return name in self._held or self._giving_way(name, size) is not None
 
     def _giving_way(self, name: BucketName, size: int = 0) -> list[BucketName] | None:
         """Which buckets go for another one with so many more bytes; None if it is to go itself."""
@@ -209,9 +209,7 @@ class StateCache:
         is_summed: bool = False,
     ) -> Delta:
         """Writes what a step changes in a version as the bucket's next delta, merged when due."""
-        with self._lock:
-            is_held = name in self._held
-        state = self._state_at(name, form, version) if is_held else None
+        state = self._state_at(name, form, version) if name in self._held else None
         if isinstance(form, FREED) and form.frees:
             live = version.rows_written_whole(name.bucket)
         elif state is None:

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from millpond.interruption import WholeLock
 from millpond.kernels.columns import integers
-from millpond.kernels.groups import Bools, Ints
-from millpond.kernels.hash_index import HashIndex, Slots, hashes_of, same_keys
+from millpond.kernels.groups import Bools, Ints, Slots, distinct
+from millpond.kernels.hash_index import HashIndex, hashes_of, same_keys
 from millpond.kernels.levels import parts_to_merge
 
 COMPACT_ROWS = 4_096
@@ -51,7 +51,7 @@ class GroupSynopsis:
             if not self._keys:
                 return self.all()
             _, _, rows = self._found(keys)
-            return self._take(np.unique(rows[rows >= 0]))
+            return self._take(distinct(rows[rows >= 0]))
 
     def insert(self, rows: pa.Table) -> None:
         """Replaces the rows of their keys, which are different ones.

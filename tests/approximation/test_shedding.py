@@ -4,7 +4,8 @@ from itertools import pairwise
 
 import pytest
 
-from millpond.approximation.shedding import LONGEST_SECONDS, Shedding
+from millpond.approximation.pace import SLOWEST, Pace
+from millpond.approximation.shedding import LONGEST_SECONDS, Shedding, left_percent
 
 
 def test_what_is_kept_is_what_can_be_done_and_not_less_than_is_tolerated():
@@ -72,7 +73,7 @@ def test_where_it_is_known_how_much_comes_nobody_waits_until_answers_are_behind(
     seen, percent = Shedding(1.0).decide(10.0, 100.0, 1.0, 0.05, load=5.0, work_seconds=0.2)
     assert percent == 100  # that much is soon done
     seen, percent = seen.decide(10.1, percent, 1.0, 0.15, load=5.0, work_seconds=0.3)
-    assert percent == 14  # 0.7 of what can be done
+    assert percent == 14  # 0.7 seconds of one are left to do it
     seen, percent = seen.decide(10.2, percent, 1.0, 0.9, load=0.7, work_seconds=0.9)
     assert percent == 14  # it is worked off
     seen, percent = seen.decide(10.3, percent, 1.0, 1.2, load=2.0, work_seconds=0.6)
@@ -102,3 +103,23 @@ def test_what_is_known_is_not_believed_when_answers_are_far_behind():
     seen, percent = Shedding(1.0).decide(10.0, 100.0, 1.0, 5.0, load=0.5)
     seen, percent = seen.decide(11.0, percent, 1.0, 5.5, load=0.5)
     assert percent == 50
+
+
+def test_so_much_is_left_of_what_waits_that_it_is_done_in_time():
+    assert left_percent(40.0, 1.0, 2.0, work_seconds=1.0, free_seconds=0.5) == 40
+    assert left_percent(40.0, 1.0, 2.0, work_seconds=2.5, free_seconds=2.0) == 10
+    assert left_percent(40.0, 1.0, 2.0, work_seconds=9.0, free_seconds=2.0) == 4
+    assert left_percent(40.0, 15.0, 2.0, work_seconds=9.0, free_seconds=2.0) == 15
+    assert left_percent(10.0, 15.0, 2.0, work_seconds=9.0, free_seconds=2.0) == 10
+    assert left_percent(40.0, 0.0, 1e-9, work_seconds=9.0, free_seconds=9.0) == 0.01
+
+
+def test_the_pace_is_what_was_done_while_work_waited():
+    pace = Pace(2.0)
+    done = [(0, 0), (1, 50), (1.5, 50), (2, 120), (4, 400), (5, 400)]
+    found = [pace.look(at, {"a": (tuples, 0.01)}, True) for at, tuples in done]
+    assert found == [1, 0.5, 0.5, pytest.approx(0.6), 1, 1]
+    pace.look(6, {"a": (400, 0.01)}, False)  # who idles shows nothing
+    assert pace.look(20, {"a": (401, 0.01), "b": (70, 1.0)}, True) == 1
+    assert pace.look(30, {"a": (402, 0.01), "b": (70, 1.0)}, True) == SLOWEST
+    assert pace.look(32, {"a": (402, 0.02), "b": (71, 1.8)}, True) == pytest.approx(0.9)

@@ -11,13 +11,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import httpx
 import pytest
 
 from millpond.cli import serving
 from millpond.server.serve import ServeOptions
 from tests.patience import PATIENCE_SECONDS, wait_until
-from tests.server.serving import free_port
+from tests.server.serving import free_port, plain_client
 
 
 @pytest.mark.parametrize(("is_terminal", "has_browser"), [(True, False), (False, True)])
@@ -77,6 +76,7 @@ def test_a_browser_opens_the_page_and_the_port_is_taken_again(tmp_path: Path) ->
             wait_until(opened.exists)
             url = opened.read_text().strip()
             assert url == f"http://127.0.0.1:{port}/"
-            assert "<title>Millpond</title>" in httpx.get(url, timeout=PATIENCE_SECONDS).text
-            assert httpx.get(f"{url}api/status", timeout=PATIENCE_SECONDS).json()["demo"]
+            with plain_client(url) as http:
+                assert "<title>Millpond</title>" in http.get("").text
+                assert http.get("api/status").json()["demo"]
         opened.unlink()

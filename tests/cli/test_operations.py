@@ -14,6 +14,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from millpond import Engine
+from millpond.cli import doctor
 from millpond.cli.app import app
 from millpond.cli.doctor import BAD, GOOD, WARNING, Finding, findings
 from millpond.cli.remote_shell import RemoteShell
@@ -59,7 +60,8 @@ def found(settings: Settings, port: int) -> dict[str, Finding]:
 def test_the_doctor_looks_at_everything_and_says_what_to_do(tmp_path: Path) -> None:
     well = found(Settings().with_option("budget", "1 MB"), free_port())
     assert set(well) == {
-        *("millpond", "Java", "Spark", "memory", "/dev/shm", "disk", "files", "port", "clock")
+        *("millpond", "Java", "Spark", "memory", "/dev/shm", "disk", "files", "extras", "port"),
+        "clock",
     }
     assert well["Java"].state == GOOD
     assert well["port"].state == GOOD
@@ -81,6 +83,16 @@ def test_the_doctor_looks_at_everything_and_says_what_to_do(tmp_path: Path) -> N
     assert behind.state == BAD
     assert "behind the newest file" in behind.words
     assert "set the clock" in str(behind)
+
+
+def test_the_doctor_says_which_packages_of_connectors_are_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(doctor, "EXTRAS", {"kafka": "json", "avro": "no_such", "mqtt": "neither"})
+    told = found(Settings(), free_port())["extras"]
+    assert told.words == "of connectors: kafka; pip install 'millpond[avro,mqtt]' brings the others"
+    monkeypatch.setattr(doctor, "EXTRAS", {"kafka": "json"})
+    assert found(Settings(), free_port())["extras"].words == "of connectors: kafka"
 
 
 def test_without_java_the_doctor_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

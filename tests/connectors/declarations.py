@@ -10,14 +10,15 @@ import pyarrow as pa
 from millpond.catalog import Connector, RelationEntry, StreamEntry
 from millpond.connectors import Source, open_source
 from millpond.connectors.sources import as_page
-from millpond.schema import Field, Schema, Type
+from millpond.cql.coercion import named_type
+from millpond.schema import Field, Schema
 from millpond.settings import Settings
 
 
 def schema(text: str) -> Schema:
     """A schema from text such as ``a INT, b STRING``."""
     pairs = [column.split() for column in text.split(",")]
-    return Schema(tuple(Field(name, Type(kind)) for name, kind in pairs))
+    return Schema(tuple(Field(name, named_type(kind, None)) for name, kind in pairs))
 
 
 def opened(columns: str, connector: str, *arguments: Any, **options: Any) -> Source:

@@ -1,4 +1,5 @@
 import itertools
+import threading
 import time
 from datetime import datetime
 from pathlib import Path
@@ -8,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millpond.connectors.sources import OpenPages, Taken
+from millpond.connectors.sources import OpenPages, Taken, nothing_until
 from millpond.connectors.values import HOSTS, VOCABULARY
 from millpond.errors import InputError
 from millpond.workloads import Poisson
 from tests.connectors.declarations import opened, rows
+from tests.patience import wait_until
 
 REQUESTS = "client_id INT, domain STRING, url STRING, ts TIMESTAMP"
 
@@ -112,6 +114,20 @@ def test_faulty_generators_are_refused(
     with pytest.raises(InputError) as raised:
         opened(columns, "burst", *arguments, **options)
     assert str(raised.value).startswith(message)
+
+
+def test_a_live_source_knows_that_nothing_comes_before_its_next_row() -> None:
+    source = opened("ts BIGINT", "rate", 2, rows=3, time="ts", pace="wall", start=0)
+    calm = opened("ts BIGINT", "rate", 2, rows=3, time="ts", start=0)
+    assert (nothing_until(source), nothing_until(calm)) == (None, None)
+    pages = source.pages()
+    first = next(pages)
+    assert first.num_rows == 1
+    assert nothing_until(source) == -1  # that row may not have been taken yet
+    asking = threading.Thread(target=lambda: next(pages), daemon=True)
+    asking.start()  # who asks for the next page has taken this one
+    wait_until(lambda: nothing_until(source) == 500_000 - 1)
+    asking.join()
 
 
 def test_at_the_pace_of_the_wall_no_row_comes_before_its_time() -> None:

@@ -302,7 +302,7 @@ def test_a_time_out_of_range_is_a_bad_row(broker: Broker) -> None:
 
 def test_wrong_declarations_are_refused(broker: Broker) -> None:
     for columns, options, complaint in (
-        ("id BIGINT", {"format": "xml"}, "format is 'json' or 'raw'"),
+        ("id BIGINT", {"format": "xml"}, "format is 'json' or 'avro' or 'raw'"),
         ("id BIGINT", {"start": "now"}, "start is 'earliest' or 'latest'"),
         ("id BIGINT", {"format": "raw"}, "one column of type STRING"),
         ("kafka_offset INT", {}, "kafka_offset is BIGINT, not INT"),
@@ -320,6 +320,135 @@ def test_without_the_package_the_error_names_the_command(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "confluent_kafka", None)
     with Engine() as engine, pytest.raises(MillpondError, match=r"pip install 'millpond\[kafka\]'"):
         engine.execute("CREATE STREAM S (a INT) FROM kafka('t')")
+
+
+# -- Avro ----------------------------------------------------------------------------------
+
+AVRO = json.dumps(
+    {
+        "type": "record",
+        "name": "R",
+        "fields": [{"name": "weight", "type": "long"}, {"name": "id", "type": ["null", "long"]}],
+    }
+)
+
+
+def test_what_is_written_as_avro_is_read_as_avro(broker: Broker, tmp_path: Path) -> None:
+    read_, written = broker.topic(), broker.topic()
+    broker.send(read_, [b'{"id": %d}' % n for n in range(20)])
+    options = f"brokers = '{broker.address}', format = 'avro', schema = '{AVRO}', registry_id = 7"
+    with Engine() as engine:
+        engine.execute(
+            f"CREATE STREAM S (id BIGINT) FROM kafka('{read_}', brokers='{broker.address}', "
+            f"until = 'now'); CREATE QUERY q AS SELECT id FROM S INTO kafka('{written}', {options})"
+        )
+        engine.finish()
+    wrong = [b"", b"{}", b"\0\0\0\0\x07\x02\x02", b"\0\0\0\0\x08\x02\0"]
+    broker.send(written, [*wrong, {"key": "k", "value": None}])
+    options = {"format": "avro", "schema": AVRO, "registry_id": 7}
+    rows, bad = read(opened(broker, "id BIGINT, kafka_key STRING", written, True, **options))
+    assert rows == [*((n, None) for n in range(20)), (None, "k")]
+    assert [each.raw for each in bad] == wrong
+
+
+# -- upserts -------------------------------------------------------------------------------
+
+
+def upserting(broker: Broker, topic: str, more: str = "", columns: str = "k INT") -> str:
+    return (
+        f"CREATE RELATION R ({columns} PRIMARY KEY ON CONFLICT REPLACE, v STRING) "
+        f"FROM kafka('{topic}', brokers = '{broker.address}', upsert = true{more}) "
+        "WITH (changes = true); CREATE QUERY q AS RELATION SELECT k, v FROM R;"
+    )
+
+
+def told(engine: Engine) -> Counter[tuple[int, str]]:
+    """What the changes of a query come to."""
+    found = Counter()
+    for row in engine.results("q").to_pylist():
+        found[row["k"], row["v"]] += row["weight"]
+    return +found
+
+
+def upserts(count: int, at: int = 1_767_225_600_000) -> tuple[list, Counter]:
+    """Messages of 7 keys, some of which go, with times that go back; and what is there then."""
+    sent, there = [], {}
+    for n in range(count):
+        key, value = n * n % 7, None if n % 5 == 3 else f"v{n}"
+        there |= {key: value}
+        content = None if value is None else json.dumps({"v": value})
+        moment = at + 1000 * (n - n % 4)
+        sent.append({"key": str(key), "value": content, "timestamp": moment, "partition": key % 2})
+    return sent, Counter((key, value) for key, value in there.items() if value is not None)
+
+
+def test_upserts_are_a_relation_that_changes(broker: Broker, tmp_path: Path) -> None:
+    topic = broker.topic(2)
+    (messages, _), (_, wanted) = upserts(40), upserts(80)
+    more = upserts(80)[0][40:]
+    broker.send(topic, messages)
+    with Engine(Settings(page_rows=7, validate="on"), store=tmp_path / "store") as engine:
+        engine.execute(upserting(broker, topic))
+        engine.start()
+        wait_until(lambda: told(engine) == upserts(40)[1])
+        engine.stop()
+        die(engine)
+    broker.send(topic, more)
+    with Engine(store=tmp_path / "store") as again:
+        again.start()
+        wait_until(lambda: told(again) == wanted)
+        broker.send(topic, [{"key": str(key), "value": None} for key in range(9)])
+        wait_until(lambda: not told(again))
+        again.stop()
+
+
+def test_upserts_go_on_behind_each_row_and_time_goes_on(broker: Broker) -> None:
+    topic = broker.topic(2)
+    (messages, _), now = upserts(30), 1_000_000 * time.time()
+    messages[4] |= {"timestamp": int(now / 1000) + 3_000_000}  # who is ahead of the clock
+    broker.send(topic, messages)
+    columns = {"key": (0,), "replaces": True, "settings": Settings(page_rows=9)}
+    declared = Declaration("R", schema("k INT, v STRING"), **columns)
+    options = {"brokers": broker.address, "upsert": True}
+    source = kafka.changes(declared, topic, **options)
+    pages, whole, until = OpenPages.of(source, Taken()), [], None
+    while until is None:
+        page = pages.behind(sum(each.rows.num_rows for each in whole))
+        whole, until = [*whole, page], page.until
+    source.close()
+    times = [time for each in whole for time in each.rows["ts"].to_pylist()]
+    assert times == sorted(times)
+    assert max(times) <= until <= 1_000_000 * time.time()
+    offsets_ = [row for each in whole for row in tuples(each.rows.select(["k", "v"]))]
+    for page in (each for each in whole if each.rows.num_rows):
+        position = json.loads(json.dumps(page.position_after(3)))
+        rest = kafka.changes(declared, topic, **options, until="now").pages_from(position)
+        had = sum(position["offsets"].values())
+        found = [(at, row) for each in rest for at, *row in tuples(each.rows)]
+        assert len(found) == len(offsets_) - had
+        assert all(at >= page.rows["ts"][2].as_py() for at, _ in found)
+
+
+def test_wrong_upserts_are_refused(broker: Broker) -> None:
+    topic, settings = broker.topic(), {"cleanup.policy": "compact", "delete.retention.ms": "1000"}
+    broker.send(topic, [b"{}"])
+    two = "k INT, l INT"
+    call = {"upsert": True, "brokers": broker.address}
+    for columns, key, replaces, options, complaint in (
+        ("k INT", (0,), False, {}, "PRIMARY KEY … ON CONFLICT REPLACE"),
+        (two, (0, 1), True, {}, "the PRIMARY KEY has 2; with key_format = 'json'"),
+        ("k INT", (0,), True, {"key_format": "x"}, "key_format is 'text' or 'json'"),
+        ("k INT", (0,), True, {"start": "latest"}, "read from the first message on"),
+        ("k INT", (0,), True, {"upsert": "x"}, "upsert is true or false, not 'x'"),
+        ("k INT", (0,), True, {}, "offset 0: a message without a key is no upsert"),
+    ):
+        declared = Declaration("R", schema(columns), key=key, replaces=replaces)
+        with pytest.raises(InputError, match=complaint):
+            list(kafka.changes(declared, topic, **(call | options), until="now").pages())
+    declared = Declaration("R", schema("k INT"), key=(0,), replaces=True)
+    long_ago = {"topic": "", "offsets": {"0": 1}, "time": 0, "whole": time.time() - 7_200}
+    with pytest.raises(InputError, match=r"2\.0 hours ago, and keeps .* \(delete.retention.ms\)"):
+        list(kafka.changes(declared, broker.topic(**settings), **call).pages_from(long_ago))
 
 
 # -- the sink ------------------------------------------------------------------------------
@@ -483,10 +612,12 @@ def test_wrong_sinks_are_refused(broker: Broker) -> None:
     for options, complaint in (
         ({"upsert": True, "key": "id"}, "upsert = true is not there: .* sum the weights"),
         ({"key": "x"}, "no column x for the key; columns: ts, weight, id"),
+        ({"format": "raw"}, "format is 'json' or 'avro', not 'raw'"),
+        ({"schema": "{}"}, "schema and registry_id are for format = 'avro'"),
         ({"max_bytes": 1}, "max_bytes is a number from 20000 on, not 1"),
         ({"max_bytes": "many"}, "max_bytes is a number from 20000 on, not 'many'"),
     ):
-        with pytest.raises(OutputError, match=complaint):
+        with pytest.raises(MillpondError, match=complaint):
             sink_of(broker, "t", **options)
     with pytest.raises(InputError, match="the topic is a text that is not empty, not ''"):
         sink_of(broker, "")

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections import Counter
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ from tests.connectors.declarations import schema
 from tests.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.slow
+TEXT = 'a,\n\\.\n"b"\r\\N'
 
 
 def sink_of(server, table: str, columns: str = "id BIGINT", resume=None, is_stream=True, **options):
@@ -68,27 +70,38 @@ def test_what_is_written_is_there_once_wherever_it_dies(server) -> None:
 
 
 def test_values_of_all_types_are_the_same_in_the_table(server) -> None:
-    columns = "b BOOLEAN, i INT, l BIGINT, d DOUBLE, s STRING, day DATE, t TIMESTAMP"
+    columns = "b BOOLEAN, i INT, l BIGINT, d DOUBLE, s STRING, day DATE, n DECIMAL(9), t TIMESTAMP"
     table = server.table(
-        "b bool, i int, l numeric, d float8, s text, day date, t timestamptz, millpond_ts bigint"
+        "b bool, i int, l numeric, d float8, s text, day date, n numeric(12,2), t timestamptz, "
+        "millpond_ts bigint"
     )
     first, last = datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999_999)
     values = [
-        (1, True, 1, 2**63 - 1, 0.1, "", date(1, 1, 1), first),
-        (1, False, -(2**31), -(2**63), float("inf"), 'a,\n\\.\n"b"\r\\N', date(9999, 12, 31), last),
-        (1, None, None, None, None, None, None, None),
-        (1, None, None, None, 5e-324, "NULL", None, datetime(2026, 7, 1, 12, 0, 0, 5)),
+        (1, True, 1, 2**63 - 1, 0.1, "", date(1, 1, 1), Decimal(7), first),
+        (
+            1,
+            False,
+            -(2**31),
+            -(2**63),
+            float("inf"),
+            'a,\n\\.\n"b"\r\\N',
+            date(9999, 12, 31),
+            None,
+            last,
+        ),
+        (1, None, None, None, None, None, None, Decimal(-999_999_999), None),
+        (1, None, None, None, 5e-324, "NULL", None, None, datetime(2026, 7, 1, 12, 0, 0, 5)),
     ]
     sink = sink_of(server, table, columns)
     sink.write(page(columns, *values))
-    sink.write(page(columns, (2, None, 7, None, None, None, None, None)))
+    sink.write(page(columns, (2, None, 7, None, None, None, None, None, None)))
     shown = [
         tuple(v.replace(tzinfo=UTC) if isinstance(v, datetime) else v for v in row[1:])
         for row in values
     ]
     text = f"SELECT * FROM {table}"
-    rows = server.rows(text.replace("*", "b, i, l::bigint, d, s, day, t"))
-    assert rows == [*shown, *[(None, 7, None, None, None, None, None)] * 2]
+    rows = server.rows(text.replace("*", "b, i, l::bigint, d, s, day, n, t"))
+    assert rows == [*shown, *[(None, 7, None, None, None, None, None, None)] * 2]
     assert [row[-1] for row in server.rows(text)] == [0, 1, 2, 3, 0, 0]
 
 

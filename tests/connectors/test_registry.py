@@ -13,11 +13,14 @@ def test_the_built_in_connectors_are_there() -> None:
         "http",
         "json",
         "kafka",
+        "mqtt",
         "parquet",
         "postgres",
         "push",
         "rate",
+        "socket",
         "stdin",
+        "websocket",
     ]
     assert registry.names("sink") == ["csv", "json", "kafka", "parquet", "postgres", "webhook"]
 
@@ -48,10 +51,10 @@ def test_faulty_calls_say_what_is_known(
 
 def test_a_connector_is_one_small_module(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(registry.BUILT_IN, "answer", "tests.connectors.answer_connector")
-    registry._offers.cache_clear()
+    registry._installed.cache_clear()
     try:
         entry = StreamEntry("S", schema("a INT"), None, 0, Connector("answer", (), (("plus", 1),)))
         assert rows(registry.open_source(entry)) == [(43,)]
     finally:
         monkeypatch.undo()
-        registry._offers.cache_clear()
+        registry._installed.cache_clear()

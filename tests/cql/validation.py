@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import fields
 
 from millpond.approximation.intervals.of_sums import COLUMNS
+from millpond.cql import decimals
 from millpond.cql.aggregates import AGGREGATES
-from millpond.cql.algebra import OVER_FUNCTIONS, Aggregate, Filter, Join, Over, OverCall
+from millpond.cql.algebra import (
+    OVER_FUNCTIONS,
+    Aggregate,
+    Filter,
+    Join,
+    LateralJoin,
+    Over,
+    OverCall,
+)
 from millpond.cql.expressions import (
     AggregateCall,
     Call,
@@ -26,12 +36,26 @@ from millpond.schema import Field, Schema, Type
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=", "is_not_distinct", "in")
 
 
-def validate(plan: Node, outer: Schema | None = None) -> None:
-    """Checks every expression of a plan against the schema it sees."""
-    for node in plan.walk():
+def validate(plan: Node, *outer: Schema) -> None:
+    """Checks every expression of a plan against the schema it sees; ``outer``: those of the queries
+    around it, the nearest first."""
+    for node in own_nodes(plan):
         assert all(field.type is not Type.NULL for field in node.schema.fields), node.label()
         for expression in expressions(node):
             validate_expression(expression, visible(node), outer, isinstance(node, Filter))
+        if isinstance(node, LateralJoin):
+            validate(node.right, node.left.schema)
+
+
+def own_nodes(plan: Node) -> Iterator[Node]:
+    """The nodes of a plan that see the same queries around them."""
+    seen, stack = set(), [plan]
+    while stack:
+        node = stack.pop()
+        if id(node) not in seen:
+            seen.add(id(node))
+            yield node
+            stack += (node.left,) if isinstance(node, LateralJoin) else node.inputs
 
 
 def visible(node: Node) -> Schema:
@@ -64,21 +88,24 @@ def is_typed(value: object) -> bool:
     return hasattr(value, "type") and not isinstance(value, Node)
 
 
-def validate_expression(expression, row: Schema, outer: Schema | None, in_filter: bool) -> None:
+def validate_expression(
+    expression, row: Schema, outer: tuple[Schema, ...], in_filter: bool
+) -> None:
     for part in walk(expression):
         assert part.type is not Type.NULL, str(part)
         if isinstance(part, Column):
             assert row[part.position].type is part.type, f"{part} in {row}"
             assert not part.name or row[part.position].name.lower() == part.name.lower()
         elif isinstance(part, OuterColumn):
-            assert outer is not None, str(part)
-            assert outer[part.position].type is part.type
-            assert outer[part.position].name.lower() == part.name.lower()
+            assert part.level <= len(outer), str(part)
+            seen = outer[part.level - 1][part.position]
+            assert seen.type is part.type
+            assert seen.name.lower() == part.name.lower()
             assert in_filter
         elif isinstance(part, Call):
             validate_call(part)
         elif not isinstance(part, Literal):
-            validate(part.subquery, row)
+            validate(part.subquery, row, *outer)
             validate_subquery(part)
 
 
@@ -92,9 +119,11 @@ def validate_call(call: Call) -> None:
     if name in COMPARISONS:
         assert len(set(types)) == 1, str(call)
         assert call.type is Type.BOOLEAN
+    elif call.type.is_decimal and name in ("+", "-", "*", "/", "%"):
+        assert call.type is decimals.result(name, *types), str(call)
     elif name in ("+", "-", "*", "/", "%", "neg"):
         assert set(types) == {call.type}, str(call)
-        assert call.type in (Type.BIGINT, Type.DOUBLE)
+        assert call.type in (Type.BIGINT, Type.DOUBLE) or call.type.is_decimal
     elif name in ("and", "or", "not"):
         assert set(types) == {Type.BOOLEAN} == {call.type}, str(call)
     elif name in ("coalesce", "nullif", "greatest", "least"):
@@ -113,7 +142,8 @@ def validate_function(call: Call) -> None:
     for position, argument in enumerate(call.arguments):
         wanted = function.parameter(position)
         assert not isinstance(wanted, Type) or argument.type is wanted, str(call)
-    assert function.result is None or call.type is function.result
+    if not call.type.is_decimal:
+        assert function.result is None or call.type is function.result
 
 
 def validate_subquery(part) -> None:

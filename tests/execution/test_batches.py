@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millpond import Engine
-from millpond.execution.batches import FIRST_ROWS, FIXED_SHARE, Experience, batch_rows
+from millpond.execution.batches import (
+    FIRST_ROWS,
+    FIRST_SLICE_ROWS,
+    FIXED_SHARE,
+    Experience,
+    batch_rows,
+    growing_rows,
+    sliced_rows,
+)
 from millpond.execution.costs import Line
 from millpond.scheduling.decisions import RunOperator
 from millpond.scheduling.strategy_text import driving_spark
@@ -31,6 +39,47 @@ def test_the_fixed_part_is_a_tenth_at_most(
         assert rows == tuples
     if seconds is not None:
         assert rows <= needed + 2 or line.at(rows - 1) <= seconds * 1.001
+
+
+@given(st.floats(1e-6, 1.0), SECONDS, st.integers(0, 10**6), st.floats(1e-9, 10.0))
+def test_the_rows_of_a_step_are_over_within_the_slice(
+    slice_seconds: float, step: float, known: int, row: float
+) -> None:
+    rows = sliced_rows(slice_seconds, Experience(Line(step, row), known), 500_000)
+    assert rows == 1 or rows * row <= slice_seconds * 1.001 + 1e-6 * row
+    assert rows <= max(2 * known, FIRST_SLICE_ROWS)  # what was not seen is approached by and by
+    assert sliced_rows(0.0, Experience(Line(step, row), known), 500_000) == 500_000
+
+
+def test_a_step_of_what_grows_lets_the_backlog_grow_by_a_part_only() -> None:
+    assert growing_rows(138.0, 4e6, 500_000) == 7246  # a quarter of it, 138 bytes a row
+    assert growing_rows(138.0, 1e3, 500_000) == FIRST_ROWS  # little waits: nothing is to be saved
+    assert growing_rows(0.0, 4e6, 500_000) == 500_000
+
+
+def test_a_join_that_makes_much_of_its_rows_is_not_given_many_at_once() -> None:
+    """Chain takes a join and what is behind it as one; its steps must not pile it all up."""
+    with Engine({"processors": 1, "strategy": "chain(max_tuples = 1)", "driver_rows": 10**9}) as e:
+        e.execute(
+            "CREATE STREAM S (t BIGINT, a INT) TIMESTAMP BY t;"
+            "CREATE STREAM T (t BIGINT, a INT) TIMESTAMP BY t;"
+            "CREATE QUERY q AS SELECT ISTREAM S.a FROM S [RANGE 30], T [RANGE 30]"
+            " WHERE S.a = T.a;"
+        )
+        (join,) = (n for n, o in e.graph.operators.items() if o.label().startswith("Join"))
+        e.execute(f"ALTER PLAN QUEUE AFTER {join}")
+        rows = [(t, t % 10) for t in range(2_000)]
+        for name in ("S", "T"):
+            e.push(name, rows)
+        e.run_until_idle()  # and it is known what it makes of a row
+        e.runtime.statistics[join]._costs.record(1, 5.0)  # a step alone is thought to be dear
+        rows = [(t, t % 10) for t in range(2_000, 8_000)]
+        for name in ("S", "T"):
+            e.push(name, rows)
+        before = e.runtime.backlog.bytes
+        e.runtime.backlog.peak_bytes = before
+        e.run_until_idle()
+        assert e.runtime.backlog.peak_bytes <= 1.6 * before
 
 
 def test_limits_of_the_user_are_kept_and_a_step_makes_progress() -> None:

@@ -16,6 +16,7 @@ from millpond.kernels.aggregate import element_schema
 from millpond.kernels.join import JoinKernel
 from millpond.kernels.runs import HASH, RunIndex, as_run, merged_runs
 from millpond.schema import BEGINNING, FOREVER
+from tests.drawn_examples import examples
 from tests.kernels.histories import INSTANTS, LAST, check_times, cuts, lives, meaning, plain
 
 ROWS = st.tuples(
@@ -69,9 +70,14 @@ def joined(kernel, *step):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("keys", KEYS.values(), ids=KEYS)
-@pytest.mark.parametrize("small", [True, False], ids=["merging often", "merging seldom"])
-@given(left=LIVES, right=LIVES, until=cuts())
+@examples(320)
+@given(
+    keys=st.sampled_from(list(KEYS.values())),
+    small=st.booleans(),
+    left=LIVES,
+    right=LIVES,
+    until=cuts(),
+)
 def test_a_join_is_a_nested_loop_however_steps_are_cut(keys, small, left, right, until):
     kernel = JoinKernel(tuple(TYPES[column] for column in keys), TYPES, TYPES)
     indexes, outputs, after = [kernel.index(0), kernel.index(1)], [], BEGINNING - 1

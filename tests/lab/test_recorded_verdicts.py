@@ -56,13 +56,20 @@ FEW_SEEDS = {
         "chain-four-operators",
         "chain-over-time",
         "chain-randomised",
+        "chain-theorem-1",
         "chain-window-join-model",
         "hmts-larger-graphs",
+        "path-capacity-theorem-2",
+        "path-capacity-theorem-3",
         "unified-general-forks",
+        "unified-idle-waiting",
+        "unified-memory-fork",
+        "unified-mss-optimal",
+        "unified-nested-fork",
     ),
     1,
 )
-"""On so many seeds here. Those of the STREAM paper run the engine."""
+"""On so many seeds here, and on all in `make fuzz`. Those of the STREAM paper run the engine."""
 
 
 @pytest.mark.parametrize(

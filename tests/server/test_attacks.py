@@ -14,7 +14,7 @@ from millpond.server.limits import Limits
 from millpond.server.serve import ServeOptions, check_options
 from millpond.server.tokens import new_token, read_tokens
 from tests.patience import PATIENCE_SECONDS
-from tests.server.serving import SCRIPT, Running, running
+from tests.server.serving import SCRIPT, Running, plain_client, running
 
 
 @pytest.fixture(scope="module")
@@ -312,9 +312,8 @@ def test_tokens_have_roles(token_file: tuple[Path, dict[str, str]]) -> None:
 
         def status(method: str, path: str, token: str | None, **more: object) -> int:
             headers = {"authorization": f"Bearer {token}"} if token else {}
-            return httpx.request(
-                method, server.url + path, headers=headers, timeout=PATIENCE_SECONDS, **more
-            ).status_code  # type: ignore[arg-type]
+            with plain_client(server.url, headers) as http:
+                return http.request(method, path, **more).status_code  # type: ignore[arg-type]
 
         text = {"text": "SELECT a FROM S"}
         assert status("GET", "/ping", None) == 200
@@ -330,12 +329,8 @@ def test_tokens_have_roles(token_file: tuple[Path, dict[str, str]]) -> None:
         assert status("PUT", "/api/plan", tokens["write"], content="<plan/>") == 403
         assert status("PUT", "/api/plan", tokens["admin"], content="<plan/>") == 200
         assert status("DELETE", "/api/queries/big", tokens["write"]) == 200
-        basic = httpx.get(
-            server.url + "/api/queries",
-            headers={"authorization": "Basic eA=="},
-            timeout=PATIENCE_SECONDS,
-        )
-        assert basic.status_code == 401
+        with plain_client(server.url, {"authorization": "Basic eA=="}) as basic:
+            assert basic.get("/api/queries").status_code == 401
 
 
 def test_who_asks_too_often_is_refused() -> None:

@@ -22,7 +22,7 @@ from millpond.server.limits import Limits
 from millpond.server.streaming import ResultStream, Wish
 from millpond.settings import Settings
 from tests.patience import PATIENCE_SECONDS, wait_until
-from tests.server.serving import SCRIPT, Running, free_port, running
+from tests.server.serving import SCRIPT, Running, free_port, is_ready, plain_client, running
 
 
 def ids_and_values(text: str) -> list[tuple[str, list[int]]]:
@@ -166,7 +166,7 @@ def test_a_reader_may_have_the_engine_wait_for_it(server: Running) -> None:
     async def read() -> list[int]:
         values: list[int] = []
         async with (
-            httpx.AsyncClient(base_url=server.url, timeout=PATIENCE_SECONDS) as http,
+            httpx.AsyncClient(base_url=server.url, timeout=PATIENCE_SECONDS, verify=False) as http,
             http.stream("GET", "/api/queries/big/results?hold=true") as response,
         ):
             lines = response.aiter_lines()
@@ -188,8 +188,8 @@ def test_too_many_readers_are_refused() -> None:
         with server.http.stream("GET", "/api/queries/big/results") as response:
             server.wait(lambda: server.service.feeds.readers == 1)
             assert response.status_code == 200
-            second = httpx.get(server.url + "/api/queries/big/results", timeout=PATIENCE_SECONDS)
-            assert second.status_code == 429
+            with plain_client(server.url) as other:
+                assert other.get("/api/queries/big/results").status_code == 429
         server.wait(lambda: server.service.feeds.readers == 0)
 
 
@@ -202,15 +202,9 @@ def start(store: Path, script: Path, port: int) -> subprocess.Popen[bytes]:
     process = subprocess.Popen(
         [*command, "--store", str(store)], env=os.environ | {"PYTHONUTF8": "1"}
     )
-    wait_until(lambda: is_ready(f"http://127.0.0.1:{port}/ready"))
+    with plain_client(f"http://127.0.0.1:{port}") as http:
+        wait_until(lambda: is_ready(http))
     return process
-
-
-def is_ready(url: str) -> bool:
-    try:
-        return httpx.get(url, timeout=PATIENCE_SECONDS).status_code == 200
-    except httpx.ConnectError:
-        return False
 
 
 @pytest.mark.slow
@@ -220,7 +214,7 @@ def test_event_ids_and_keys_survive_a_restart(tmp_path: Path, ending: signal.Sig
     script.write_text(SCRIPT)
     path = "/api/queries/big/results?format=sse&from=oldest&follow=false"
     tuples = "/api/streams/S/tuples"
-    http = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE_SECONDS)
+    http = plain_client(f"http://127.0.0.1:{port}")
     process = start(tmp_path / "store", script, port)
     try:
         push = {"content": '{"t":1,"a":5}\n{"t":2,"a":6}\n{"t":3,"a":0}'}

@@ -12,14 +12,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from millpond import Engine
 from millpond.durability import commits
 from millpond.server.logs import JsonLines, TextLines, last_lines
 from tests.patience import PATIENCE_SECONDS, wait_until
-from tests.server.serving import Running, free_port
+from tests.server.serving import Running, free_port, is_ready, plain_client
 
 SCRIPT = "CREATE STREAM S (t BIGINT, a INT) TIMESTAMP BY t;"
 
@@ -64,14 +63,8 @@ def serve(store: Path, script: Path, port: int) -> subprocess.Popen[str]:
     command += ["--store", str(store), "--log", "json"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
-    def is_ready() -> bool:
-        try:
-            answer = httpx.get(f"http://127.0.0.1:{port}/ready", timeout=PATIENCE_SECONDS)
-            return answer.status_code == 200
-        except httpx.HTTPError:
-            return process.poll() is not None
-
-    wait_until(is_ready)
+    with plain_client(f"http://127.0.0.1:{port}") as http:
+        wait_until(lambda: is_ready(http) or process.poll() is not None)
     return process
 
 
@@ -87,7 +80,7 @@ def test_a_server_tells_what_happens_to_it(tmp_path: Path) -> None:
     script, port = tmp_path / "s.cql", free_port()
     script.write_text(SCRIPT)
     process = serve(tmp_path / "store", script, port)
-    with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE_SECONDS) as http:
+    with plain_client(f"http://127.0.0.1:{port}") as http:
         text = "SELECT a, 9223372036854775807 + a AS x FROM S"
         assert http.post("/api/queries", json={"name": "bad", "text": text}).status_code == 201
         http.get("/api/queries/bad/results?follow=false")

@@ -59,6 +59,25 @@ def test_what_queries_tolerate_and_streams_keep_is_in_a_plan(service: Service) -
         assert engine.entities().get("stream", "S").get("kept_percent") == 80
 
 
+def test_partitions_and_who_is_in_them_are_in_a_plan(service: Service) -> None:
+    service.execute("CREATE PARTITION fast STRATEGY 'threshold(beta = 0.8)' THREADS 2 PRIORITY 3")
+    service.execute("CREATE STREAM S (t BIGINT, a INT) TIMESTAMP BY t")
+    service.execute("CREATE QUERY q PARTITION fast AS SELECT a FROM S")
+    service.execute("ALTER PARTITION fast ADD OPERATOR op1")
+    text = plan_xml.written(service.engine)
+    with Engine() as engine:
+        other = Service(engine)
+        plan_xml.load(other, text.encode(), replaces=False)
+        assert plan_xml.load(other, text.encode(), replaces=True) == 1  # op1 is there by now
+        assert engine.catalog.get("fast") == service.engine.catalog.get("fast")
+        assert engine.query_entry("q") == service.engine.query_entry("q")
+        assert plan_xml.load(other, text.encode(), replaces=True) == 0
+        edited = text.replace('threads="2"', 'threads="4"').replace(' partition="fast"', "")
+        edited = edited.replace('<operator name="op1" />', "")
+        assert plan_xml.load(other, edited.encode(), replaces=True) == 3
+        assert str(engine.catalog.get("fast")).endswith("THREADS 4 PRIORITY 3")
+
+
 def test_an_edited_plan_changes_what_was_edited(service: Service) -> None:
     service.execute(SCRIPT)
     root = ET.fromstring(plan_xml.written(service.engine).split("\n", 1)[1])

@@ -18,7 +18,7 @@ import httpx
 import pytest
 
 from tests.patience import PATIENCE_SECONDS, wait_until
-from tests.server.serving import Running, free_port, running
+from tests.server.serving import Running, free_port, plain_client, running
 
 PROMETHEUS = os.environ.get("MILLPOND_PROMETHEUS") or shutil.which("prometheus")
 DASHBOARD = Path(__file__).parents[2] / "docs" / "grafana_dashboard.json"
@@ -63,9 +63,7 @@ def scraped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running,
             ]
         )
         try:
-            with httpx.Client(
-                base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE_SECONDS
-            ) as prometheus:
+            with plain_client(f"http://127.0.0.1:{port}") as prometheus:
                 wait_until(lambda: is_ready(prometheus))
                 yield server, prometheus
         finally:

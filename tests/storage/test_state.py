@@ -21,6 +21,7 @@ from millpond.storage.deltas import read_delta, write_delta
 from millpond.storage.forms import Keyed
 from millpond.storage.state import Delta, StateVersion
 from millpond.storage.state_cache import BucketName, StateCache
+from tests.drawn_examples import examples
 
 KERNEL = CountKernel((pa.int32(), pa.string()), "distinct")
 FORM = Keyed(KERNEL.state_schema, tuple(KERNEL.keys))
@@ -84,19 +85,22 @@ class Operator:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("limit_bytes", [10**9, 1_000], ids=["roomy", "tight"])
-@pytest.mark.parametrize("small", [True, False], ids=["merging often", "merging seldom"])
-@pytest.mark.parametrize("pieces", [True, False], ids=["in pieces", "at once"])
-@given(actions=ACTIONS)
+@examples(240)
+@given(
+    limit_bytes=st.sampled_from([10**9, 1_000]),
+    merges_often=st.booleans(),
+    in_pieces=st.booleans(),
+    actions=ACTIONS,
+)
 def test_a_state_is_a_dictionary_whatever_is_thrown_away_merged_or_forgotten(
-    limit_bytes, small, pieces, actions
+    limit_bytes, merges_often, in_pieces, actions
 ):
     with tempfile.TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patch:
-        if pieces:
+        if in_pieces:
             patch.setattr(state_cache, "LEAST_MERGE_BYTES", 500)
             patch.setattr(state_cache, "MERGE_SHARES", 10**7)
-        patch.setattr(levels, "SMALL_ROWS", 1 if small else 1_024)
-        patch.setattr(state_module, "COMPACT_ROWS", 4 if small else 4_096)
+        patch.setattr(levels, "SMALL_ROWS", 1 if merges_often else 1_024)
+        patch.setattr(state_module, "COMPACT_ROWS", 4 if merges_often else 4_096)
         operator, model = Operator(directory, limit_bytes), {}
         for time, (action, changes, process) in enumerate(actions):
             if action == "forget":

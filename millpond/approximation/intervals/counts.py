@@ -80,31 +80,39 @@ def most_missing(drawn: int, dropped: int, risk: float) -> Approximate:
     return bounded(0, certain, Interval(0, most), risk)
 
 
-def count_of_distinct(keys: int, rate: float, dropped_rows: int, risk: float) -> Approximate:
-    """How many keys there are, if each is kept at this rate and so many were.
+def count_of_distinct(
+    keys: int, rate: float, dropped_rows: int, risk: float, most_rate: float | None = None
+) -> Approximate:
+    """How many keys there are, if each is kept at this rate and so many were; or at some rate from
+    this one up to the ``most_rate``.
 
     Rows are dropped by a hash of their key (universe sampling): all rows of a key, or none.
 
     >>> count_of_distinct(10, 0.1, 10_000, 0.05).confident
     Interval(low=51, high=179)
+    >>> count_of_distinct(10, 0.1, 10_000, 0.05, most_rate=0.2).confident
+    Interval(low=26, high=179)
     """
     check_risk(risk)
+    most = rate if most_rate is None else most_rate
     require(keys >= 0 and dropped_rows >= 0, "fewer keys or rows than none")
-    require(0 < rate <= 1, f"a rate of {rate}: it has to be more than 0 and at most 1")
+    require(0 < rate <= most <= 1, f"a rate of {rate}: it has to be more than 0 and at most 1")
     certain, half = Interval(keys, keys + dropped_rows), risk / 2
     if rate == 1 or not dropped_rows:
         return bounded(keys, certain, Interval(keys, keys + dropped_rows), 0)
-    estimate = min(max(round(keys / rate), keys), keys + dropped_rows)
+    ends = (min(max(round(keys / each), keys), keys + dropped_rows) for each in (most, rate))
+    least_estimate, most_estimate = ends
 
     def is_too_many(there: int) -> bool:
         return is_rare(binomial_at_most(keys, there, rate), half)
 
     def is_too_few(there: int) -> bool:
-        return is_rare(binomial_at_least(keys, there, rate), half)
+        return is_rare(binomial_at_least(keys, there, most), half)
 
-    low = first_that_holds(keys, estimate, lambda there: not is_too_few(there))
-    high = first_that_holds(estimate + 1, keys + dropped_rows + 1, is_too_many) - 1
-    return bounded(keys / rate, certain, Interval(low, high), risk)
+    low = first_that_holds(keys, least_estimate, lambda there: not is_too_few(there))
+    high = first_that_holds(most_estimate + 1, keys + dropped_rows + 1, is_too_many) - 1
+    estimate = (keys / rate + keys / most) / 2
+    return bounded(estimate, certain, Interval(low, high), risk)
 
 
 def is_rare(tail: float, risk: float) -> bool:

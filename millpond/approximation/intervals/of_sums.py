@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 
 from millpond.approximation.checks import Floats
-from millpond.approximation.intervals.counts import count_of_hits
+from millpond.approximation.intervals.counts import count_of_distinct, count_of_hits
 from millpond.approximation.intervals.weighted import Weighted, mean_bounds_of
 
 _EPSILON = float(np.finfo(np.float64).eps)
@@ -65,6 +65,18 @@ class Sums(Counts):
 
 
 @dataclass(frozen=True)
+class Different:
+    """How many different values hits have: those of all, and of such as could not have been
+    dropped. All rows of a value were kept, or none."""
+
+    dropped: Floats
+    seen: Floats
+    sure: Floats
+    least_weight: Floats
+    most_weight: Floats
+
+
+@dataclass(frozen=True)
 class Answers:
     """Estimates and bounds, one for each group."""
 
@@ -81,8 +93,10 @@ class Answers:
 
 
 def answers_of(kind: str, columns: Sequence[Floats], risk: float) -> Answers:
-    """The answers of a kind: count, sum, avg, sum_of_hits or avg_of_hits."""
+    """The answers of a kind: count, distinct, sum, avg, sum_of_hits or avg_of_hits."""
     with np.errstate(all="ignore"):
+        if kind == "distinct":
+            return _distinct(Different(*columns), risk)
         if kind == "count":
             return _count(Counts(*columns), risk)
         return _KINDS[kind](Sums(*columns), risk)
@@ -106,6 +120,26 @@ def _count(of: Counts, risk: float) -> Answers:
 def _hypergeometric(hits: int, drawn: int, dropped: int, risk: float) -> tuple[float, float]:
     found = count_of_hits(hits, drawn, dropped, risk).confident
     return found.low, found.high
+
+
+def _distinct(of: Different, risk: float) -> Answers:
+    """Those that could not have been dropped, and others by how many of them were kept."""
+    bounds = np.empty((3, len(of.seen)))
+    drawn = of.seen - of.sure
+    rates = 1 / np.maximum(of.most_weight, 1), 1 / np.maximum(of.least_weight, 1)
+    for place, rows in enumerate(of.dropped.tolist()):
+        least, most = (float(each[place]) for each in rates)
+        bounds[:, place] = _binomial(int(drawn[place]), least, most, int(rows), risk)
+    estimate, low, high = of.sure + bounds
+    return _within(np.rint(estimate), low, high, of.seen, of.seen + of.dropped)
+
+
+@lru_cache(maxsize=4096)
+def _binomial(
+    keys: int, least: float, most: float, dropped: int, risk: float
+) -> tuple[float, float, float]:
+    found = count_of_distinct(keys, least, dropped, risk, most)
+    return found.estimate, found.confident.low, found.confident.high
 
 
 def _count_at_several_rates(of: Counts, risk: float) -> Floats:
@@ -207,5 +241,8 @@ _KINDS: dict[str, Callable[[Sums, float], Answers]] = {
     "avg_of_hits": _avg_of_hits,
 }
 
-COLUMNS = {kind: len(fields(Sums)) for kind in _KINDS} | {"count": len(fields(Counts))}
+COLUMNS = {kind: len(fields(Sums)) for kind in _KINDS} | {
+    "count": len(fields(Counts)),
+    "distinct": len(fields(Different)),
+}
 """How many sums each kind of answer is made of."""

@@ -27,6 +27,7 @@ from millpond.cql.check.scope import TSTAMP
 from millpond.cql.check.walk import Analyser
 from millpond.cql.coercion import cast, explicit_cast, typed
 from millpond.cql.expressions import AggregateCall, Call, Column, Expression
+from millpond.cql.text.elsewhere import NUMBERED
 from millpond.cql.text.from_clause import TO_STREAM
 from millpond.cql.text.places import StatementError, offset_of
 from millpond.functions.user_function import UserFunction
@@ -55,6 +56,17 @@ INSTEAD = {
     "session_end": _WINDOW_COLUMN.format("end", _SESSION),
     **{name: _OVER.format(name.upper()) for name in ("row_number", "rank", "dense_rank")},
     "date_bin": "use a width: date_trunc('10 seconds', t)",
+    "listagg": "string_agg(x, ', ') does so, in order of time and arrival",
+    "group_concat": "string_agg(x, ', ') does so, in order of time and arrival",
+    "any_value": "min(x) takes the same one whatever the order of rows; first(x) the first",
+    "bool_and": "count rows: count(*) FILTER (WHERE NOT (x)) = 0",
+    "every": "count rows: count(*) FILTER (WHERE NOT (x)) = 0",
+    "bool_or": "count rows: count(*) FILTER (WHERE x) > 0",
+    "stddev_pop": "stddev is that of a sample; of all: stddev(x) * sqrt((count(x) - 1) / count(x))",
+    "var_pop": "variance is that of a sample; of all: variance(x) * (count(x) - 1) / count(x)",
+    "decode": "write a CASE: CASE x WHEN 1 THEN 'a' ELSE 'b' END",
+    "proctime": "a stream without TIMESTAMP BY has the time at which tuples come",
+    **NUMBERED,
 }
 """What to write instead of functions that other systems have."""
 

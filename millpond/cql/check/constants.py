@@ -3,8 +3,10 @@
 import math
 from collections.abc import Callable, Sequence
 from datetime import date, datetime
+from decimal import Context, Decimal, InvalidOperation, localcontext
 from typing import Any
 
+from millpond.cql import decimals
 from millpond.cql.coercion import BIGINT_RANGE, INT_RANGE, read_date, read_timestamp
 from millpond.cql.expressions import Call, Expression, Literal, Value
 from millpond.cql.text.places import StatementError
@@ -13,6 +15,15 @@ from millpond.schema import Type
 
 def evaluate(expression: Expression, offset: int | None) -> Value:
     """The value of an expression of constants; NULL in, NULL out."""
+    with localcontext(_EXACT):
+        return _evaluated(expression, offset)
+
+
+_EXACT = Context(prec=200)
+"""Of DECIMALs with 38 digits, more than any constant expression needs."""
+
+
+def _evaluated(expression: Expression, offset: int | None) -> Value:
     if isinstance(expression, Literal):
         return expression.value
     if not isinstance(expression, Call) or (
@@ -21,12 +32,15 @@ def evaluate(expression: Expression, offset: int | None) -> Value:
         raise StatementError(
             "VALUES takes constants: literals, casts and simple arithmetic", offset
         )
-    arguments = [evaluate(argument, offset) for argument in expression.arguments]
+    arguments = [_evaluated(argument, offset) for argument in expression.arguments]
     if any(argument is None for argument in arguments):
         return None
     if expression.function == "cast":
         return _cast(arguments[0], expression.type, offset)
-    return _in_range(_COMPUTED[expression.function](arguments), expression.type, offset)
+    found: Value = _COMPUTED[expression.function](arguments)
+    if expression.type.is_decimal and found is not None:
+        return _cast(found, expression.type, offset)
+    return _in_range(found, expression.type, offset)
 
 
 def _divided(operands: Sequence[Any]) -> Value:
@@ -39,7 +53,7 @@ def _remainder(operands: Sequence[Any]) -> Value:
         return None
     if isinstance(left, int) and isinstance(right, int):
         return abs(left) % abs(right) * (-1 if left < 0 else 1)
-    return math.fmod(left, right)
+    return left % right if isinstance(left, Decimal) else math.fmod(left, right)
 
 
 _COMPUTED: dict[str, Callable[[Sequence[Any]], Any]] = {
@@ -63,13 +77,20 @@ def _in_range(value: Value, to: Type, offset: int | None) -> Value:
 
 def _cast(value: Value, to: Type, offset: int | None) -> Value:
     try:
-        return _in_range(_CASTS[to](value), to, offset)
-    except (ValueError, OverflowError):
+        return _in_range(_decimal(value, to) if to.is_decimal else _CASTS[to](value), to, offset)
+    except (ValueError, OverflowError, InvalidOperation):
         raise StatementError(f"{_shown(value)} cannot be read as {to}", offset) from None
 
 
 def _shown(value: Value) -> str:
     return f"'{value}'" if isinstance(value, str) else str(value)
+
+
+def _decimal(value: Any, to: Type) -> Decimal:
+    made = decimals.fitted(Decimal(value) if isinstance(value, str) else value, to)
+    if made is None:
+        raise ValueError(value)
+    return made
 
 
 def _truth(value: Any) -> bool:
@@ -80,6 +101,8 @@ def _truth(value: Any) -> bool:
 
 
 def _text(value: Any) -> str:
+    if isinstance(value, Decimal):
+        return format(value, "f")
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -8,7 +8,15 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from millpond.catalog import Catalog, QueryEntry, RelationEntry, StreamEntry, ViewEntry
-from millpond.cql.algebra import Istream, Join, Project, RelationScan, StreamScan, WithTime
+from millpond.cql.algebra import (
+    Istream,
+    Join,
+    LateralJoin,
+    Project,
+    RelationScan,
+    StreamScan,
+    WithTime,
+)
 from millpond.cql.check.expressions import analyser
 from millpond.cql.check.hops import tick_of
 from millpond.cql.check.match_recognize import matches
@@ -19,12 +27,19 @@ from millpond.cql.check.windows import windowed
 from millpond.cql.coercion import unify
 from millpond.cql.expressions import Call, Column, Expression
 from millpond.cql.node import Node
+from millpond.cql.outer_columns import names_around
 from millpond.cql.text.from_clause import FromItem, JoinedItems
 from millpond.cql.text.match_recognize import MatchRecognizeText
 from millpond.cql.text.places import StatementError, StatementText, offset_of
 from millpond.cql.text.syntax import Name
 from millpond.schema import Type
 from millpond.spelling import suggestion
+
+LATERAL_IS_RIGHT = (
+    "LATERAL stands behind what its subquery names: FROM a, LATERAL (SELECT …) b, a JOIN LATERAL "
+    "(SELECT …) b ON …, or a LEFT JOIN LATERAL (SELECT …) b ON …"
+)
+ITEMS_LATERAL = "LATERAL stands before a subquery in parentheses: FROM a, LATERAL (SELECT …) b"
 
 
 @dataclass(frozen=True)
@@ -72,7 +87,7 @@ class FromAnalyser:
     """
 
     catalog: Catalog
-    query: Callable[[exp.Expr], AnalysedQuery]
+    query: Callable[..., AnalysedQuery]
     default: Callable[[AnalysedQuery, exp.Expr], Node]
     as_relation: Callable[[AnalysedQuery], Node]
     views: set[int]
@@ -93,6 +108,8 @@ class FromAnalyser:
     def _item(self, item: FromItem) -> FromRelation:
         body = item.this
         alias = item.args.get("alias")
+        if item.args.get("lateral"):
+            raise StatementError(LATERAL_IS_RIGHT, item)
         if isinstance(body, (JoinedItems, FromItem)):
             self._refuse_extras(item)
             return self.relation(body)
@@ -201,7 +218,11 @@ class FromAnalyser:
         return self.default(analysed, item) if is_windowed else self.as_relation(analysed)
 
     def _joined(self, node: JoinedItems) -> FromRelation:
-        left, right = self.relation(node.this), self.relation(node.expression)
+        left = self.relation(node.this)
+        if isinstance(node.expression, FromItem) and node.expression.args.get("lateral"):
+            right, join = self._lateral(node, node.expression, left.scope)
+        else:
+            right, join = self.relation(node.expression), Join
         _refuse_twins(left.scope, right.scope, node.expression)
         kind = node.args["kind"]
         both = beside(left.scope, right.scope, len(left.plan.schema))
@@ -210,10 +231,31 @@ class FromAnalyser:
         on = node.args.get("on")
         written = None if on is None else self.text.written("ON", on)
         kind_of_join = "inner" if kind == "cross" else kind
-        plan = Join(left.plan, right.plan, kind_of_join, condition, written)
+        plan = join(left.plan, right.plan, kind_of_join, condition, written)
         scope = left.scope if kind in ("semi", "anti") else _merge(both, pairs, kind)
         names_stream = left.names_stream or right.names_stream
         return FromRelation(plan, scope, names_stream, silent=left.silent + right.silent)
+
+    def _lateral(
+        self, node: JoinedItems, item: FromItem, left: Scope
+    ) -> tuple[FromRelation, type[Join]]:
+        """A subquery that may name columns of what stands before it, and how it is joined."""
+        if node.args["kind"] not in ("inner", "cross", "left"):
+            raise StatementError(LATERAL_IS_RIGHT, item)
+        if not isinstance(item.this, exp.Subquery):
+            raise StatementError(ITEMS_LATERAL, item)
+        plan = self.as_relation(self.query(item.this, replace(left, outer=None)))
+        if plan.is_stream:
+            raise StatementError(
+                "a subquery behind LATERAL is a relation; leave out Istream, Dstream and Rstream",
+                item,
+            )
+        self._refuse_window(item, "this subquery")
+        plan = renamed_columns(plan, item.args.get("columns"))
+        alias = item.args.get("alias")
+        name = None if alias is None else alias.name
+        scope = scope_of(name, plan.schema, self.catalog.functions)
+        return FromRelation(plan, scope, False), LateralJoin if names_around(plan) else Join
 
     def _condition(self, node: JoinedItems, both: Scope, pairs: list[_Pair]) -> Expression | None:
         on = node.args.get("on")

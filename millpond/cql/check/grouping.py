@@ -1,11 +1,10 @@
 """GROUP BY: expressions over the grouped row, whose columns are the keys, then the aggregates."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from millpond.cql.algebra import Aggregate
 from millpond.cql.check.calls import AGGREGATE_BASE, GROUPING
-from millpond.cql.check.correlation import map_subqueries
 from millpond.cql.expressions import (
     AggregateCall,
     Call,
@@ -17,6 +16,7 @@ from millpond.cql.expressions import (
     with_children,
 )
 from millpond.cql.node import Node
+from millpond.cql.outer_columns import map_subqueries
 from millpond.cql.text.places import StatementError
 from millpond.cql.written import Written
 from millpond.schema import Type
@@ -78,7 +78,7 @@ class Grouping:
     def _outer(self, column: OuterColumn) -> OuterColumn:
         for position, key in enumerate(self.keys):
             if isinstance(key, Column) and key.position == column.position:
-                return OuterColumn(position, column.type, column.name)
+                return replace(column, position=position)
         raise StatementError(
             f'a subquery names "{column.name}" of this query, which must then be in GROUP BY',
             self.select_offset,

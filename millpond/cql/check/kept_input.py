@@ -6,10 +6,10 @@ columns are looked at under the places that they have in the whole join.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
-from millpond.catalog import Catalog
+from millpond.catalog import KEPT_COLUMNS, Catalog
 from millpond.cql.algebra import (
     Filter,
     HopWindow,
@@ -22,8 +22,11 @@ from millpond.cql.algebra import (
 )
 from millpond.cql.check.scope import shifted
 from millpond.cql.check.told_apart import conjuncts, fixed_columns, keys_of, subqueries_in
-from millpond.cql.expressions import Column, Expression, walk
+from millpond.cql.expressions import Column, Expression, children, walk, with_children
 from millpond.cql.node import Node
+from millpond.cql.text.places import StatementError
+from millpond.cql.text.syntax import Name
+from millpond.schema import Schema
 
 
 class NoBoundError(Exception):
@@ -84,6 +87,42 @@ class KeptInput:
         for each in nodes:
             whole = Join(whole, each, "inner", None)
         return whole
+
+    def moved(self, expression: Expression) -> Expression:
+        """An expression over the stream and what it meets, over what is kept of it and that."""
+        if isinstance(expression, Column):
+            is_behind = expression.position >= self.own.stop
+            moved = expression.position + (len(KEPT_COLUMNS) if is_behind else 0)
+            return replace(expression, position=moved)
+        return with_children(expression, tuple(map(self.moved, children(expression))))
+
+    def shed_by(self, name: Name | None) -> tuple[int, ...]:
+        """The column of the stream by which tuples are dropped first that have little of it."""
+        if name is None:
+            return ()
+        fields = self.scan.schema.fields
+        names = [each.name.lower() for each in fields]
+        place = names.index(name.text.lower()) if name.text.lower() in names else -1
+        if place < 0 or not fields[place].type.is_number:
+            known = ", ".join(each.name for each in fields if each.type.is_number) or "none"
+            raise StatementError(
+                f'TOLERATE: "{name.text}" is no column of numbers of {self.scan.name}, which says '
+                f"from 0 to 1 how important a tuple is; there are: {known}",
+                name.offset,
+            )
+        return (place,)
+
+    def over(self, kept: str) -> Node:
+        """The join over what is kept of the stream under a name, with no condition yet."""
+        fields = (*self.scan.schema.fields, *KEPT_COLUMNS)
+        return self.joined(self.window.with_inputs((StreamScan(kept, Schema(fields)),)))
+
+    def grain(self, is_snapshot: bool) -> int:
+        """By so many ticks its window moves; a snapshot is one of every instant."""
+        if is_snapshot or not isinstance(self.window, RangeWindow):
+            return 1
+        slide = self.window.slide_ticks or 1
+        return slide if (self.window.length_ticks or 0) % slide == 0 else 1
 
 
 def kept_input(node: Node, catalog: Catalog) -> KeptInput:

@@ -33,6 +33,11 @@ def is_kept(dropped: int) -> Expression:
     return _compare("=", Column(dropped, Type.BIGINT, "dropped"), _NONE)
 
 
+def is_of_different(call: AggregateCall) -> bool:
+    """Whether an aggregate counts different values."""
+    return call.function == "approx_count_distinct" or (call.function == "count" and call.distinct)
+
+
 class Bounded:
     """An answer and its bounds, over the sums: exact while nothing was dropped."""
 
@@ -107,6 +112,11 @@ class KeptSums:
         """Whether a kept tuple passes WHERE, and has a value that is not NULL."""
         return _shifted(_compare(">", self._hits(_ONE if value is None else value), _NONE), keys)
 
+    @property
+    def has_filter(self) -> bool:
+        """Whether it is not known of dropped tuples if they pass WHERE."""
+        return self._passes is not None
+
     # -- answers -----------------------------------------------------------------------------
 
     def count(self, argument: Expression | None) -> Bounded:
@@ -138,6 +148,13 @@ class KeptSums:
         )
         kind = function if self._passes is None else f"{function}_of_hits"
         return Bounded(exact, self._rest, kind, self._risk, sums)
+
+    def different(self, argument: Expression) -> Bounded:
+        """How many different values there are, all rows of each of which were kept, or none."""
+        seen = self._added("count", self._of_hits(argument), distinct=True)
+        sure = self._added("count", self._of_hits(argument, is_drawn=False), distinct=True)
+        sums = self._rest, seen, sure, *self._weights
+        return Bounded(seen, self._rest, "distinct", self._risk, sums)
 
     def extreme(self, function: str, argument: Expression | None) -> Bounded:
         """The least or largest value: known without WHERE, else bounded on one side."""
@@ -204,9 +221,15 @@ class KeptSums:
         is_hit = self._is_kept if self._passes is None else self._passes
         return when(is_hit, test, value=value)
 
-    def _added(self, function: str, argument: Expression, type_: Type | None = None) -> Column:
+    def _added(
+        self,
+        function: str,
+        argument: Expression,
+        type_: Type | None = None,
+        distinct: bool = False,
+    ) -> Column:
         """The column of an aggregate, without the keys."""
         known = Type.BIGINT if function == "count" else type_ or argument.type
-        call = AggregateCall(function, argument, known)
+        call = AggregateCall(function, argument, known, distinct)
         self._calls.setdefault(call)
         return Column(list(self._calls).index(call), known, str(call))

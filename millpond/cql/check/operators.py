@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from millpond.cql import functions
+from millpond.cql import decimals, functions
 from millpond.cql.check.clock import clock, names_clock
 from millpond.cql.check.moments import MOMENTS, of_moments
 from millpond.cql.check.walk import Analyser, connect, flatten, negation
@@ -14,6 +14,8 @@ from millpond.cql.coercion import (
     BIGINT_RANGE,
     arithmetic_type,
     cast,
+    decimal_literal,
+    exact_types,
     explicit_cast,
     literal_of,
     named_type,
@@ -21,6 +23,7 @@ from millpond.cql.coercion import (
     unify,
 )
 from millpond.cql.expressions import Call, Column, Expression, Literal
+from millpond.cql.text.dialect import DECIMAL_LITERAL
 from millpond.cql.text.from_clause import IntervalLiteral
 from millpond.cql.text.places import StatementError, offset_of
 from millpond.schema import Type
@@ -95,8 +98,21 @@ def arithmetic(analyser: Analyser, node: exp.Binary) -> Expression:
         return moment
     _require_number(left, node.this, symbol)
     _require_number(right, node.expression, symbol)
+    types = exact_types([left, right])
+    if (types[0].is_decimal or types[1].is_decimal) and Type.DOUBLE not in types:
+        return _of_decimals(symbol, left, right, types)
     to = Type.DOUBLE if symbol == "/" else arithmetic_type([left.type, right.type])
     return Call(symbol, (cast(left, to), cast(right, to)), to)
+
+
+def _of_decimals(symbol: str, left: Expression, right: Expression, types: list[Type]) -> Expression:
+    """Each operand keeps the digits it has; a whole number becomes a DECIMAL that holds it."""
+    first, second = (
+        Type.decimal(*decimals.digits_of(other if type_ is Type.NULL else type_))
+        for type_, other in zip(types, reversed(types), strict=True)
+    )
+    to = decimals.result(symbol, first, second)
+    return Call(symbol, (cast(left, first), cast(right, second)), to)
 
 
 def _require_number(value: Expression, node: exp.Expr, symbol: str) -> None:
@@ -225,6 +241,8 @@ def case_of(
 
 
 def _cast(analyser: Analyser, node: exp.Cast) -> Expression:
+    if node.args["to"].name == DECIMAL_LITERAL:
+        return decimal_literal(node.this.this, offset_of(node.this))
     to = named_type(node.args["to"].name, offset_of(node.args["to"]))
     return explicit_cast(analyser.expression(node.this), to, offset_of(node))
 

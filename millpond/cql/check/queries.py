@@ -19,7 +19,6 @@ from millpond.cql.algebra import (
 )
 from millpond.cql.check.clock import clock_of, selected
 from millpond.cql.check.correlation import (
-    NOT_IN_RANKED,
     NOT_IN_SET_OPERATIONS,
     NOT_IN_SEVERAL_SETS,
     ONLY_IN_WHERE,
@@ -207,7 +206,6 @@ class QueryAnalyser:
             key_of=self._key_of,
         )
         refusal = NOT_IN_SEVERAL_SETS if _has_several_sets(node) else refusal
-        refusal = NOT_IN_RANKED if is_ranked else refusal
         plan = self._where(node, found.plan, replace(scope, outer_refusal=refusal))
         arrival = () if is_grouped else found.arrival
         time = clock_of(found.plan, self.catalog)

@@ -36,7 +36,7 @@ class ScopeColumn:
 
 @dataclass(frozen=True)
 class Scope:
-    """The columns in sight, those of the directly enclosing query, and the user's functions.
+    """The columns in sight, those of the queries around, and the user's functions.
 
     ``outer_refusal`` is the error for naming an outer column where that is not allowed.
     """
@@ -63,28 +63,24 @@ class Scope:
             raise StatementError(f'"{name}" is ambiguous; write {written}', offset)
         if found:
             return found[0].value
-        if self.outer is not None and len(self.outer._find(source, name)) == 1:
-            if self.outer_refusal:
-                raise StatementError(self.outer_refusal, offset)
-            return _outward(self.outer._find(source, name)[0], offset)
-        if self.outer is not None and self.outer.is_known_further_out(source, name):
-            raise StatementError(
-                f'"{name}" belongs to a query further out; a subquery can only name columns of '
-                "the directly enclosing query",
-                offset,
-            )
+        return self._outward(source, name, offset)
+
+    def _outward(self, source: str | None, name: str, offset: int | None) -> OuterColumn:
+        """The column of a query around this one, the nearest that has one."""
+        inside, level, refusal = self, 1, ""
+        while inside.outer is not None:
+            refusal = refusal or inside.outer_refusal
+            found = inside.outer._find(source, name)
+            if len(found) == 1:
+                if refusal:
+                    raise StatementError(refusal, offset)
+                return _outer_column(found[0], level, offset)
+            inside, level = inside.outer, level + 1
         raise self._unknown(source, name, offset)
 
     def knows(self, name: str) -> bool:
         """Whether a bare name means a column, here or in a query around."""
         return bool(self.plain(name)) or (self.outer is not None and self.outer.knows(name))
-
-    def is_known_further_out(self, source: str | None, name: str) -> bool:
-        """Whether a query around this one has such a column."""
-        around = self.outer
-        return around is not None and (
-            bool(around._find(source, name)) or around.is_known_further_out(source, name)
-        )
 
     def _find(self, source: str | None, name: str) -> list[ScopeColumn]:
         return [column for column in self.columns if column.answers(source, name)]
@@ -119,13 +115,13 @@ class Scope:
         )
 
 
-def _outward(column: ScopeColumn, offset: int | None) -> OuterColumn:
+def _outer_column(column: ScopeColumn, level: int, offset: int | None) -> OuterColumn:
     value = column.value
     if not isinstance(value, Column):
         raise StatementError(
             f'"{column.name}" of the enclosing query is computed; name one side', offset
         )
-    return OuterColumn(value.position, value.type, value.name)
+    return OuterColumn(value.position, value.type, value.name, level)
 
 
 def scope_of(source: str | None, schema: Schema, functions: Mapping[str, UserFunction]) -> Scope:

@@ -165,7 +165,11 @@ class SelectAnalyser:
 
     def _expanded(self, node: exp.Expr, star: exp.Star) -> list[Item]:
         if any(star.args.values()):
-            raise StatementError("* with EXCEPT, REPLACE or RENAME is not supported", node)
+            raise StatementError(
+                "* with EXCEPT, REPLACE or RENAME is not supported; name the columns that are "
+                "wanted",
+                node,
+            )
         source = node.table if isinstance(node, exp.Column) else None
         columns = self.scope.expand(source or None, offset_of(node))
         return [Item(c.name, c.value, None, offset_of(node)) for c in columns]

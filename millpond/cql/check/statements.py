@@ -16,6 +16,7 @@ from millpond.cql.check.declarations import (
     stream_entry,
 )
 from millpond.cql.check.from_clause import renamed_columns
+from millpond.cql.check.partitions import alter_partition, partition_entry, partition_named
 from millpond.cql.check.punctuations import punctuate
 from millpond.cql.check.queries import QueryAnalyser
 from millpond.cql.check.reducing import reduced
@@ -39,10 +40,12 @@ from millpond.cql.text.parse import parse_statement
 from millpond.cql.text.places import StatementError, StatementText
 from millpond.cql.text.split import split_statements
 from millpond.cql.text.syntax import (
+    AlterPartitionStatement,
     AlterPlanStatement,
     AlterQueryStatement,
     AlterStreamStatement,
     ConditionalStatement,
+    CreatePartitionStatement,
     CreateQueryStatement,
     CreateRelationStatement,
     CreateStreamStatement,
@@ -82,6 +85,8 @@ SHOWN = (
     "constraints",
     "punctuations",
     "quality",
+    "partitions",
+    "threads",
     "warnings",
     "settings",
     "all",
@@ -146,6 +151,11 @@ def _action(syntax: StatementSyntax, catalog: Catalog, text: StatementText) -> A
             if syntax.name is not None:
                 _require_free(syntax.name, catalog)
             return Create(_query_entry(syntax, catalog, text))
+        case CreatePartitionStatement():
+            _require_free(syntax.name, catalog)
+            return Create(partition_entry(syntax))
+        case AlterPartitionStatement():
+            return alter_partition(syntax, catalog)
         case ConditionalStatement():
             return _conditional(syntax, catalog, text)
         case DropStatement():
@@ -213,6 +223,7 @@ def _query_entry(syntax: CreateQueryStatement, catalog: Catalog, text: Statement
         made.whole.warnings,
         tolerates,
         made.reduced,
+        "" if syntax.partition is None else partition_named(syntax.partition, catalog),
     )
 
 
@@ -284,7 +295,11 @@ def _alter_query(syntax: AlterQueryStatement, catalog: Catalog) -> AlterQuery:
             position=entry.position,
             tolerates=tolerates,
         )
-    return AlterQuery(entry.name, syntax.weight, syntax.active, syntax.on_error)
+    partition = "" if syntax.leaves_partition else None
+    if syntax.partition is not None:
+        partition = partition_named(syntax.partition, catalog)
+    said = syntax.weight, syntax.active, syntax.on_error
+    return AlterQuery(entry.name, *said, partition=partition)
 
 
 def _alter_stream(syntax: AlterStreamStatement, catalog: Catalog) -> AlterStream:

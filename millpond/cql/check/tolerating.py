@@ -7,22 +7,23 @@ While nothing is dropped each answer is the exact one. What has no bound is refu
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 
-from millpond.catalog import KEPT_COLUMNS, Catalog, QueryEntry, Tolerance
+from millpond.catalog import Catalog, QueryEntry, Tolerance
 from millpond.cql.algebra import (
     Aggregate,
     Dstream,
     Filter,
     Istream,
     Project,
-    RangeWindow,
     Rstream,
     StreamScan,
 )
 from millpond.cql.apply import apply
 from millpond.cql.check.kept_having import HOLDS, having_of
 from millpond.cql.check.kept_input import BOUNDED, NoBoundError, columns_of, kept_input
-from millpond.cql.check.kept_sums import Bounded, KeptSums, is_kept, when
+from millpond.cql.check.kept_rows import has_numbers, tolerant_rows
+from millpond.cql.check.kept_sums import Bounded, KeptSums, is_kept, is_of_different, when
 from millpond.cql.check.queries import QueryAnalyser
 from millpond.cql.coercion import widens
 from millpond.cql.expressions import (
@@ -31,16 +32,15 @@ from millpond.cql.expressions import (
     Column,
     Expression,
     Literal,
-    children,
-    with_children,
 )
 from millpond.cql.node import Node
 from millpond.cql.statements import AlterStream
 from millpond.cql.text.parse import parse_statement
 from millpond.cql.text.places import StatementError, StatementText
 from millpond.cql.text.syntax import CreateQueryStatement, Tolerating
-from millpond.schema import Schema, Type
+from millpond.schema import Type
 
+SETS = "rows that are no numbers have FALSE NEGATIVES n PERCENT"
 SIDES = ("", "_low", "_high", "_certain_low", "_certain_high")
 """What stands behind the name of an approximate column: the answer, and its bounds."""
 
@@ -80,6 +80,8 @@ def _as_said(
 
 def tolerant(plan: Node, said: Tolerating, catalog: Catalog) -> tuple[Node, Tolerance]:
     """The plan of a query over what is kept of its stream, and what must be known of the rest."""
+    if said.is_of_sets and not (has_numbers(plan) and said.is_unsaid):
+        return tolerant_rows(plan, said, catalog)
     parts = _Parts(plan, said, catalog)
     return parts.rewritten(), parts.tolerance
 
@@ -97,6 +99,12 @@ def altered_tolerance(
     if entry.tolerates is None:
         return None, None
     plan, tolerance = _tolerant_anew(entry, said, catalog)
+    if tolerance.kept != entry.tolerates.kept:
+        raise StatementError(
+            f'query "{entry.name}" reads what is kept by another SHED BY, or none: say it as it '
+            f"is, {entry.tolerates}, or DROP the query and CREATE it anew",
+            said.offset,
+        )
     return (None if plan == entry.plan else plan), tolerance
 
 
@@ -110,7 +118,8 @@ def refuse_without_bounds(change: AlterStream, catalog: Catalog, offset: int) ->
         if entry.tolerates is None or name not in read:
             continue
         try:
-            _tolerant_anew(entry, Tolerating(False, offset), after)
+            of_sets = 0.0 if entry.tolerates.is_of_sets else None
+            _tolerant_anew(entry, Tolerating(False, offset, false_positives=of_sets), after)
         except StatementError:
             raise StatementError(
                 f'the bounds of query "{entry.name}" rely on it: DROP the query first', offset
@@ -133,11 +142,11 @@ class _Parts:
         self._wrapper = plan if isinstance(plan, Istream | Dstream | Rstream) else None
         top = plan if self._wrapper is None else self._wrapper.input
         if not isinstance(top, Project):
-            raise self._refusal(BOUNDED)
+            raise self._refusal(f"{BOUNDED}; {SETS}")
         self._having = top.input.predicate if isinstance(top.input, Filter) else None
         below = top.input.input if isinstance(top.input, Filter) else top.input
         if not isinstance(below, Aggregate):
-            raise self._refusal(BOUNDED)
+            raise self._refusal(f"{BOUNDED}; {SETS}")
         self._top, self._aggregate = top, below
         try:
             self._input = kept_input(self._aggregate.input, catalog)
@@ -158,15 +167,21 @@ class _Parts:
     @property
     def tolerance(self) -> Tolerance:
         """What the query tolerates and needs."""
+        shed_by = self._input.shed_by(self._said.shed_by)
+        if shed_by and self._drawn_by:
+            raise self._refusal("SHED BY is of tuples, and for count(DISTINCT) values are drawn")
         return Tolerance(
             self._said.least_percent,
             self._said.confidence_percent,
             self._input.scan.name,
             tuple(each - self._own.start for each in sorted(self._keys)),
-            tuple(each - self._own.start for each in sorted(set(self._ranged))),
-            self._grain,
+            tuple(sorted({each - self._own.start for each in self._ranged} | set(shed_by))),
+            self._input.grain(isinstance(self._wrapper, Rstream)),
             self._said.error,
             self._said.is_relative,
+            tuple(each - self._own.start for each in self._drawn_by),
+            shed_by=shed_by,
+            shed_name=self._said.shed_by.text if self._said.shed_by else "",
         )
 
     @property
@@ -178,16 +193,27 @@ class _Parts:
     @property
     def _ranged(self) -> Iterator[int]:
         for call in self._aggregate.aggregates:
-            if call.argument is not None:
+            if call.argument is not None and not is_of_different(call):
                 yield self._argument(call).position
 
-    @property
-    def _grain(self) -> int:
-        window = self._input.window
-        if isinstance(self._wrapper, Rstream) or not isinstance(window, RangeWindow):
-            return 1
-        slide = window.slide_ticks or 1
-        return slide if (window.length_ticks or 0) % slide == 0 else 1
+    @cached_property
+    def _drawn_by(self) -> tuple[int, ...]:
+        """The column whose different values are counted."""
+        calls = [each for each in self._aggregate.aggregates if is_of_different(each)]
+        found = {each.argument: each for each in calls}
+        for argument, call in found.items():
+            if not isinstance(argument, Column) or argument.position not in self._own:
+                raise self._refusal(
+                    f"{call} has no bound: tuples are drawn by the values that are counted, so "
+                    "these are a column of the stream"
+                )
+        if len(found) > 1:
+            one, other, *_ = found.values()
+            raise self._refusal(
+                f"{other} has no bound beside {one}: tuples are drawn by the values of one column; "
+                "ask in a query of its own"
+            )
+        return tuple(each.position for each in found if isinstance(each, Column))
 
     def _argument(self, call: AggregateCall) -> Column:
         """The column of the stream that an aggregate is of."""
@@ -204,15 +230,17 @@ class _Parts:
             argument.type.is_number or argument.type in (Type.DATE, Type.TIMESTAMP)
         ):
             raise self._refusal(f"{call} of {argument.type} has no bound")
+        if call.function != "count" and argument.type.is_decimal:
+            raise self._refusal(
+                f"{call} of a DECIMAL has no bound: bounds are DOUBLEs; declare the column DOUBLE"
+            )
         return argument
 
     # -- the plan ----------------------------------------------------------------------------
 
     def rewritten(self) -> Node:
         """The plan over what is kept."""
-        scan = self._input.scan
-        kept = StreamScan(self.tolerance.kept, Schema((*scan.schema.fields, *KEPT_COLUMNS)))
-        below = self._input.joined(self._input.window.with_inputs((kept,)))
+        below = self._input.over(self.tolerance.kept)
         by_key, others = self._conditions()
         for each in by_key:
             below = Filter(below, each)
@@ -220,7 +248,7 @@ class _Parts:
         sums = KeptSums(self._own.stop, passes, 1 - self._said.confidence_percent / 100)
         answers = [self._answer(call, sums) for call in self._aggregate.aggregates]
         sure = [] if passes is None else self._sure(sums)
-        keys = tuple(map(self._moved, self._aggregate.keys))
+        keys = tuple(map(self._input.moved, self._aggregate.keys))
         is_there = None if passes is None else sums.is_there(len(keys))  # of sums, maybe new ones
         names = self._aggregate.names[: len(keys)]
         node: Node = Aggregate(below, keys, sums.calls, (*names, *map(str, sums.calls)))
@@ -230,9 +258,17 @@ class _Parts:
         return node if self._wrapper is None else replace(self._wrapper, input=node)
 
     def _answer(self, call: AggregateCall, sums: KeptSums) -> Bounded:
+        argument = None if call.argument is None else self._input.moved(call.argument)
+        if argument is not None and is_of_different(call):
+            return sums.different(argument)
         if call.argument is not None:
             self._argument(call)
-        argument = None if call.argument is None else self._moved(call.argument)
+        is_known = call.function == "count" and not sums.has_filter
+        if self._drawn_by and not is_known and call.function in ("count", "sum", "avg"):
+            raise self._refusal(
+                f"{call} has no bound beside a count of different values, by which tuples are "
+                "drawn; ask in a query of its own"
+            )
         match call.function:
             case "count":
                 return sums.count(argument)
@@ -240,7 +276,9 @@ class _Parts:
                 return sums.total(call.function, argument, call.type)
             case "min" | "max":
                 return sums.extreme(call.function, argument)
-        raise self._refusal(f"{call} has no bound; count, sum, avg, min and max have")
+        raise self._refusal(
+            f"{call} has no bound; count, sum, avg, min, max and count(DISTINCT) have"
+        )
 
     def _sure(self, sums: KeptSums) -> list[Expression]:
         """Whether tuples were kept that pass WHERE: without one a group may not be there, or have
@@ -251,7 +289,7 @@ class _Parts:
         calls = [self._aggregate.aggregates[place] for place in places]
         found: list[Expression | None] = [None] if keys and calls else []
         found += [call.argument for call in calls if call.function != "count"]
-        moved = (None if each is None else self._moved(each) for each in dict.fromkeys(found))
+        moved = (None if each is None else self._input.moved(each) for each in dict.fromkeys(found))
         return [sums.has_hit(each, keys) for each in moved]
 
     def _answered(
@@ -314,16 +352,8 @@ class _Parts:
         others: list[Expression] = []
         for each in self._input.conditions:
             found = by_key if unknown.isdisjoint(columns_of(each)) else others
-            found.append(self._moved(each))
+            found.append(self._input.moved(each))
         return by_key, others
-
-    def _moved(self, expression: Expression) -> Expression:
-        """An expression over the stream and what it meets, over what is kept of it and that."""
-        if isinstance(expression, Column):
-            is_behind = expression.position >= self._own.stop
-            moved = expression.position + (len(KEPT_COLUMNS) if is_behind else 0)
-            return replace(expression, position=moved)
-        return with_children(expression, tuple(map(self._moved, children(expression))))
 
 
 def _with_hits(below: Node, dropped: int, filters: list[Expression]) -> tuple[Node, Column | None]:

@@ -7,6 +7,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from millpond.cql.text.dialect import parser
+from millpond.cql.text.elsewhere import advice
 from millpond.cql.text.places import StatementError
 from millpond.cql.text.syntax import ConnectorCall, Duration, Name, Option
 
@@ -67,7 +68,8 @@ class Cursor:
         """A fault at the current token."""
         token = self.peek()
         found = f" before {token.text!r}" if token else " at the end of the statement"
-        return StatementError(message + found, self.offset)
+        instead = advice([token.text] if token else [])
+        return StatementError(message + found + instead, self.offset)
 
     def refusal(self, message: str) -> StatementError:
         """An error at the current token that needs no mention of it."""
@@ -82,7 +84,9 @@ class Cursor:
         if token and ended:
             raise self.refusal("one statement is expected here, this begins another")
         if token:
-            raise self.refusal(f"unexpected {token.text!r}")
+            before = self.tokens[self.index - 1 : self.index]
+            near = [each.text for each in (*before, token)]
+            raise self.refusal(f"unexpected {token.text!r}{advice(near)}")
 
     def name(self, what: str) -> Name:
         """An identifier."""

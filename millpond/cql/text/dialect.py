@@ -16,6 +16,7 @@ from sqlglot.errors import ErrorLevel
 from sqlglot.tokenizer_core import Token, TokenType
 
 from millpond.cql.text.durations import microseconds
+from millpond.cql.text.elsewhere import FROM_WINDOW, NUMBERED, advice
 from millpond.cql.text.from_clause import Final, FromParser, IntervalLiteral, WithNames
 from millpond.cql.text.grouping_sets import MOST_SETS, GroupingSets, all_sets
 from millpond.cql.text.match_recognize import MatchRecognizeParser
@@ -48,6 +49,8 @@ _USE = {
     "WITHIN": "use percentile(x, fraction)",
     "a rank or a function OVER inside an expression or condition": "have it as a column of a "
     "subquery in FROM, and WHERE around it",
+    "GROUP BY ALL": "name the columns, or their positions: GROUP BY 1, 2",
+    "a set operation BY NAME": "name the columns in the same order on both sides",
     "VALUES": "a query reads streams and relations; put constants into a relation with INSERT",
 }
 
@@ -133,9 +136,15 @@ class CqlParser(MatchRecognizeParser):
         elif message.startswith("Expecting "):
             message = f"expected {message.removeprefix('Expecting ')}"
         elif message.startswith("Invalid expression"):
-            raise StatementError(f"unexpected {place.text!r}", place.start)
+            raise StatementError(f"unexpected {place.text!r}{self._advice()}", place.start)
         found = f" before {place.text!r}" if place else " at the end of the statement"
-        raise StatementError(message + found, place.start if place else len(self.sql))
+        offset = place.start if place else len(self.sql)
+        raise StatementError(message + found + self._advice(), offset)
+
+    def _advice(self) -> str:
+        """What to write instead of what other systems write here."""
+        near = (self._prev, self._curr)
+        return advice([t.text for t in near if t and t.token_type is not TokenType.STRING])
 
     def _query(self) -> exp.Expr | None:
         token = self._curr
@@ -250,14 +259,15 @@ class CqlParser(MatchRecognizeParser):
     def _over(self, call: exp.Expr) -> Ranking:
         """OVER ([PARTITION BY e, …] [ORDER BY e, …] [frame]) behind a function."""
         self._advance()
-        self._expect(TokenType.L_PAREN, "(")
+        if not self._match(TokenType.L_PAREN):
+            raise StatementError(f"windows have no names; {FROM_WINDOW}", self._prev.start)
         made = Ranking(kind=call.name.lower(), partition=[], arguments=call.expressions)
         if self._match(TokenType.PARTITION_BY):
             made.set("partition", self._parse_csv(self._written))
         if self._match(TokenType.ORDER_BY, advance=False):
             made.set("order", self._order())
         elif made.is_rank:
-            self.raise_error("expected ORDER BY")
+            self.raise_error("expected ORDER BY, and what a rank goes by,")
         if self._match_texts(("ROWS", "RANGE", "GROUPS"), advance=False):
             made.set("frame", self._frame())
         self._match_r_paren()
@@ -405,14 +415,17 @@ class CqlParser(MatchRecognizeParser):
         return exp.In(this=this, expressions=items)
 
     def _typed_literal(self) -> exp.Expr | None:
-        """DATE '2024-01-31' and TIMESTAMP '2024-01-31 12:00:00'."""
+        """DATE '2024-01-31', TIMESTAMP '2024-01-31 12:00:00' and DECIMAL '12.50'."""
         if self._next.token_type is not TokenType.STRING or self._curr.text.upper() not in (
             "DATE",
             "TIMESTAMP",
+            "DECIMAL",
         ):
             return None
         self._advance()
-        to = exp.Var(this=self._prev.text).update_positions(self._prev)
+        word = self._prev.text.upper()
+        to = exp.Var(this=DECIMAL_LITERAL if word == "DECIMAL" else word)
+        to.update_positions(self._prev)
         return self._parse_column_ops(exp.Cast(this=self._parse_string(), to=to))
 
     def _parse_function_args(self, alias: bool = False) -> list[exp.Expr]:
@@ -434,6 +447,9 @@ class CqlParser(MatchRecognizeParser):
             found = this = self._filter(this)
             if self._match(TokenType.OVER, advance=False) and is_over(found.this):
                 return self._over(filtered(found))
+        if isinstance(this, exp.Anonymous) and this.name.lower() in NUMBERED:
+            message = f"{this.name.lower()} is not supported; {NUMBERED[this.name.lower()]}"
+            raise StatementError(message, this)
         if self._match_texts(("OVER", "WITHIN"), advance=False):
             _refuse(self)
         return this
@@ -478,9 +494,11 @@ class CqlParser(MatchRecognizeParser):
             self.raise_error("expected a type")
         self._advance()
         if self._match(TokenType.L_PAREN):
-            self._parse_csv(self._parse_number)
+            numbers = self._parse_csv(self._parse_number)
             self._match_r_paren()
-        elif token.text.upper() == "DOUBLE":
+            written = f"{token.text}({', '.join(each.name for each in numbers)})"
+            return exp.Var(this=written).update_positions(token)
+        if token.text.upper() == "DOUBLE":
             self._match_text_seq("PRECISION")
         return exp.Var(this=token.text).update_positions(token)
 
@@ -504,6 +522,9 @@ class CqlParser(MatchRecognizeParser):
         if not self._match(TokenType.R_PAREN, advance=False):
             self.raise_error("expected )")
 
+
+DECIMAL_LITERAL = "DECIMAL''"
+"""Stands for the type of DECIMAL '12.50', which has the digits that are written."""
 
 _PREDICATES: dict[str, type[exp.Expression]] = {
     "EXISTS": exp.Exists,

@@ -35,9 +35,11 @@ _CLAUSES = {
     "UNPIVOT": "use UNION ALL",
 }
 _ITEMS = {
-    "LATERAL": "group the subquery by the columns that it would name, and join it with ON",
-    "UNNEST": "there are no arrays; push a tuple for each value",
-    "VALUES": "put constants into a relation: INSERT INTO R VALUES (1), (2)",
+    "LATERAL": "LATERAL stands before a subquery in parentheses: FROM a, LATERAL (SELECT …) b",
+    "UNNEST": "UNNEST is not supported in continuous queries; there are no arrays; push a tuple "
+    "for each value",
+    "VALUES": "VALUES is not supported in continuous queries; put constants into a relation: "
+    "INSERT INTO R VALUES (1), (2)",
 }
 
 
@@ -108,6 +110,7 @@ class FromItem(exp.Expression):
         "columns": False,
         "window": False,
         "sample": False,
+        "lateral": False,
     }
 
 
@@ -225,9 +228,12 @@ class FromParser(Parser):
     def _item(self) -> FromItem:
         """An item with its alias, window and SAMPLE, in any order."""
         token = self._curr
+        is_lateral = token.text.upper() == "LATERAL" and self._next.token_type is TokenType.L_PAREN
+        if is_lateral:
+            self._advance()
         item = self._window_function()
         item = item or FromItem(this=self._match_recognize(self._item_body()))
-        item.update_positions(token)
+        item.update_positions(token).set("lateral", is_lateral)
         while True:
             if self._match(TokenType.L_BRACKET, advance=False):
                 self._set_once(item, "window", self._bracket)
@@ -267,8 +273,7 @@ class FromParser(Parser):
             return self._parenthesised()
         word = self._curr.text.upper()
         if word in _ITEMS and self._curr.token_type is not TokenType.STRING:
-            message = f"{word} is not supported in continuous queries; {_ITEMS[word]}"
-            raise StatementError(message, self._curr.start)
+            raise StatementError(_ITEMS[word], self._curr.start)
         name = self._name()
         if name is None:
             self.raise_error("expected the name of a stream, relation or view")

@@ -7,6 +7,7 @@ from typing import Any
 from millpond.cql.text.constraints import CONSTRAINTS, constraint_clause, within_clause
 from millpond.cql.text.cursor import Cursor
 from millpond.cql.text.from_clause import OUTRIGHT, TO_STREAM
+from millpond.cql.text.partitions import alter_partition, create_partition
 from millpond.cql.text.places import StatementError
 from millpond.cql.text.punctuations import punctuate_statement, punctuated_clause
 from millpond.cql.text.reducing import reduced_clause
@@ -48,7 +49,8 @@ _ELSEWHERE = {
     "TRUNCATE": "write DELETE FROM R",
 }
 """Statements of other systems, and what to write instead."""
-KINDS = ("STREAM", "RELATION", "VIEW", "QUERY")
+KINDS = ("STREAM", "RELATION", "VIEW", "QUERY", "PARTITION")
+_KINDS_SAID = "STREAM, RELATION, VIEW, QUERY or PARTITION"
 _BEHIND_BARE_NAME = ("UNION", "EXCEPT", "INTERSECT", "[")
 STAGES = ("SYNTAX", "LOGICAL", "PHYSICAL", "ANALYZE", "REDUCTIONS")
 
@@ -96,7 +98,7 @@ def _create(cursor: Cursor) -> StatementSyntax:
     if_exists = "replace" if cursor.accept("OR", "REPLACE") else "refuse"
     if cursor.word() in ("TABLE", "MATERIALIZED"):
         raise cursor.refusal(_NO_TABLE)
-    kind = cursor.choice("STREAM, RELATION, VIEW or QUERY", *KINDS)
+    kind = cursor.choice(_KINDS_SAID, *KINDS)
     if if_exists == "replace" and kind != "VIEW":
         raise cursor.refusal(_NOT_REPLACED[kind])
     if cursor.word() == "IF" and cursor.word(1) == "NOT":
@@ -110,6 +112,7 @@ def _create(cursor: Cursor) -> StatementSyntax:
         "RELATION": _create_relation,
         "VIEW": _create_view,
         "QUERY": _create_query,
+        "PARTITION": create_partition,
     }
     made = rules[kind](cursor, name)
     return (
@@ -124,6 +127,7 @@ _NO_TABLE = (
 _NOT_REPLACED = {
     "QUERY": "OR REPLACE is for views: a query has results, and begins anew when it is made anew; "
     "write DROP QUERY IF EXISTS name; CREATE QUERY name AS …",
+    "PARTITION": "OR REPLACE is for views; write ALTER PARTITION",
     **dict.fromkeys(
         ("STREAM", "RELATION"),
         "OR REPLACE is for views: what a stream or relation has taken would be lost; write CREATE "
@@ -234,8 +238,10 @@ def _column(cursor: Cursor) -> ColumnDefinition:
     name = cursor.name("the name of a column")
     type_name = cursor.name("a type")
     if cursor.accept("("):
-        cursor.several(lambda: cursor.number("a length"))
+        numbers: list[str] = []
+        cursor.several(lambda: numbers.append(cursor.number("a length")))
         cursor.expect(")")
+        type_name = replace(type_name, text=f"{type_name.text}({', '.join(numbers)})")
     elif type_name.text.upper() == "DOUBLE":
         cursor.accept("PRECISION")
     is_key = cursor.accept("PRIMARY", "KEY")
@@ -271,6 +277,7 @@ def _create_view(cursor: Cursor, name: Name) -> CreateViewStatement:
 
 def _create_query(cursor: Cursor, name: Name) -> CreateQueryStatement:
     weight, active, on_error, start, tolerating = 1.0, True, None, None, None
+    partition: Name | None = None
     reductions: tuple[Reduction, ...] = ()
     while cursor.word() in _QUERY_OPTIONS:
         if cursor.word() in ("EXACT", "TOLERATE"):
@@ -281,6 +288,8 @@ def _create_query(cursor: Cursor, name: Name) -> CreateQueryStatement:
             weight = float(cursor.number("a weight"))
         elif cursor.accept("ON"):
             on_error = _policy(cursor)
+        elif cursor.accept("PARTITION"):
+            partition = cursor.name("the name of a partition")
         elif cursor.word() == "FROM":
             start = _start(cursor)
         else:
@@ -288,10 +297,14 @@ def _create_query(cursor: Cursor, name: Name) -> CreateQueryStatement:
     cursor.expect("AS")
     query = _bare_query(cursor)
     query = replace(query, name=name, weight=weight, active=active, on_error=on_error)
+    query = replace(query, partition=partition)
     return replace(query, start=start, tolerating=tolerating, reductions=reductions)
 
 
-_QUERY_OPTIONS = ("WEIGHT", "INACTIVE", "ACTIVE", "ON", "FROM", "EXACT", "TOLERATE", "REDUCED")
+_QUERY_OPTIONS = (
+    *("WEIGHT", "INACTIVE", "ACTIVE", "ON", "FROM", "EXACT", "TOLERATE", "REDUCED"),
+    "PARTITION",
+)
 
 
 def _start(cursor: Cursor) -> Start:
@@ -318,7 +331,7 @@ def _policy(cursor: Cursor) -> str:
 
 def _drop(cursor: Cursor) -> DropStatement:
     cursor.expect("DROP")
-    kind = cursor.choice("STREAM, RELATION, VIEW or QUERY", *KINDS)
+    kind = cursor.choice(_KINDS_SAID, *KINDS)
     is_lenient = cursor.accept("IF", "EXISTS")
     name = cursor.name(f"the name of the {kind.lower()}")
     return DropStatement(kind.lower(), name, is_lenient)
@@ -372,8 +385,9 @@ def _alter(cursor: Cursor) -> StatementSyntax:
         "QUERY": _alter_query,
         "STREAM": _alter_stream,
         "PLAN": _alter_plan,
+        "PARTITION": alter_partition,
     }
-    return rules[cursor.choice("QUERY, STREAM or PLAN", *rules)](cursor)
+    return rules[cursor.choice("QUERY, STREAM, PLAN or PARTITION", *rules)](cursor)
 
 
 def _alter_plan(cursor: Cursor) -> AlterPlanStatement:
@@ -407,11 +421,17 @@ def _alter_query(cursor: Cursor) -> AlterQueryStatement:
         return AlterQueryStatement(name, weight=float(cursor.number("a weight")))
     if is_set and cursor.accept("WINDOW"):
         return AlterQueryStatement(name, window=_window_length(cursor))
+    if is_set and cursor.accept("PARTITION"):
+        return AlterQueryStatement(name, partition=cursor.name("the name of a partition"))
+    if is_set and cursor.accept("NO", "PARTITION"):
+        return AlterQueryStatement(name, leaves_partition=True)
     if cursor.accept("ON"):
         return AlterQueryStatement(name, on_error=_policy(cursor))
     if cursor.word() in ("EXACT", "TOLERATE"):
         return AlterQueryStatement(name, tolerating=tolerating_clause(cursor))
-    wanted = "SET WEIGHT, SET WINDOW, ACTIVATE, DEACTIVATE, TOLERATE or ON ERROR"
+    wanted = (
+        "SET WEIGHT, SET WINDOW, SET [NO] PARTITION, ACTIVATE, DEACTIVATE, TOLERATE or ON ERROR"
+    )
     word = cursor.choice(wanted, "ACTIVATE", "DEACTIVATE", "ACTIVE", "INACTIVE")
     return AlterQueryStatement(name, active=word in ("ACTIVATE", "ACTIVE"))
 
@@ -436,7 +456,8 @@ def _show(cursor: Cursor) -> ShowStatement:
         return ShowStatement(Name("ALL", offset))
     kinds = (
         "STREAMS, RELATIONS, VIEWS, QUERIES, FUNCTIONS, FAILURES, STEPS, QUEUES, STATISTICS, "
-        "LATENCY, SHARING, CONSTRAINTS, PUNCTUATIONS, QUALITY, WARNINGS, SETTINGS, ALL or a name"
+        "LATENCY, SHARING, CONSTRAINTS, PUNCTUATIONS, QUALITY, PARTITIONS, THREADS, WARNINGS, "
+        "SETTINGS, ALL or a name"
     )
     return ShowStatement(cursor.name(kinds))
 

@@ -135,7 +135,8 @@ class Start:
 
 @dataclass(frozen=True)
 class Tolerating:
-    """TOLERATE (SAMPLE AT LEAST … PERCENT, ERROR … [PERCENT], CONFIDENCE … PERCENT), or EXACT."""
+    """TOLERATE (SAMPLE AT LEAST … PERCENT, ERROR … [PERCENT], CONFIDENCE … PERCENT, FALSE NEGATIVES
+    … PERCENT, FALSE POSITIVES … PERCENT, SHED BY …), or EXACT."""
 
     is_exact: bool
     offset: int
@@ -143,8 +144,18 @@ class Tolerating:
     confidence_percent: float = 95.0
     error: float = 0.0
     is_relative: bool = True
+    false_negatives: float | None = None
+    """In percent, as is the next; None if nothing is said of it."""
+    false_positives: float | None = None
+    shed_by: Name | None = None
+    """The column by which tuples are dropped first that have little of it."""
     is_unsaid: bool = False
     """Whether the query does not say so itself: it is exact then if it has no bounds."""
+
+    @property
+    def is_of_sets(self) -> bool:
+        """Whether something is said of answers that are sets of rows."""
+        return self.false_negatives is not None or self.false_positives is not None
 
 
 @dataclass(frozen=True)
@@ -182,6 +193,7 @@ class CreateQueryStatement:
     start: Start | None = None
     tolerating: Tolerating | None = None
     reductions: tuple[Reduction, ...] = ()
+    partition: Name | None = None
 
 
 @dataclass(frozen=True)
@@ -274,6 +286,8 @@ class AlterQueryStatement:
     on_error: str | None = None
     window: WindowLength | None = None
     tolerating: Tolerating | None = None
+    partition: Name | None = None
+    leaves_partition: bool = False
 
 
 @dataclass(frozen=True)
@@ -298,6 +312,34 @@ class AlterPlanStatement:
 
     operator: Name
     has_queue: bool
+
+
+@dataclass(frozen=True)
+class PartitionOptions:
+    """What is said of a partition; None where nothing is."""
+
+    strategy: str | None = None
+    strategy_offset: int = 0
+    threads: int | None = None
+    priority: float | None = None
+
+
+@dataclass(frozen=True)
+class CreatePartitionStatement:
+    """CREATE PARTITION."""
+
+    name: Name
+    options: PartitionOptions
+
+
+@dataclass(frozen=True)
+class AlterPartitionStatement:
+    """ALTER PARTITION: other options, or operators more or fewer."""
+
+    name: Name
+    options: PartitionOptions = PartitionOptions()
+    adds: tuple[Name, ...] = ()
+    drops: tuple[Name, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -337,6 +379,8 @@ StatementSyntax = Union[
     AlterQueryStatement,
     AlterStreamStatement,
     AlterPlanStatement,
+    CreatePartitionStatement,
+    AlterPartitionStatement,
     ShowStatement,
     ExplainStatement,
     SetStatement,

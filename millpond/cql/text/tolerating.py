@@ -9,8 +9,8 @@ from millpond.cql.text.tokens import tokenize
 
 
 def tolerating_clause(cursor: Cursor) -> Tolerating:
-    """EXACT, or TOLERATE (SAMPLE AT LEAST n PERCENT, ERROR n [PERCENT], CONFIDENCE n PERCENT), each
-    at most once."""
+    """EXACT, or TOLERATE (SAMPLE AT LEAST n PERCENT, ERROR n [PERCENT], CONFIDENCE n PERCENT, FALSE
+    NEGATIVES n PERCENT, FALSE POSITIVES n PERCENT, SHED BY column), each at most once."""
     offset = cursor.offset
     if cursor.accept("EXACT"):
         return Tolerating(True, offset)
@@ -33,14 +33,24 @@ def tolerating_by_default(words: str, offset: int) -> Tolerating:
 
 def _with_part(cursor: Cursor, said: Tolerating, seen: set[str]) -> Tolerating:
     offset = cursor.offset
-    words = ("SAMPLE", "ERROR", "CONFIDENCE")
-    kind = cursor.choice("SAMPLE AT LEAST, ERROR or CONFIDENCE", *words)
+    words = ("SAMPLE", "ERROR", "CONFIDENCE", "FALSE", "SHED")
+    wanted = "SAMPLE AT LEAST, ERROR, CONFIDENCE, FALSE NEGATIVES or POSITIVES, or SHED BY"
+    kind = cursor.choice(wanted, *words)
+    if kind == "FALSE":
+        kind = cursor.choice("NEGATIVES or POSITIVES", "NEGATIVES", "POSITIVES")
     if kind in seen:
         raise StatementError("this is said twice", offset)
     seen.add(kind)
     if kind == "ERROR":
         error = _error(cursor)
         return replace(said, error=error, is_relative=cursor.accept("PERCENT"))
+    if kind == "SHED":
+        cursor.expect("BY")
+        return replace(said, shed_by=cursor.name("a column of the stream"))
+    if kind == "NEGATIVES":
+        return replace(said, false_negatives=_false_percent(cursor, "NEGATIVES"))
+    if kind == "POSITIVES":
+        return replace(said, false_positives=_false_percent(cursor, "POSITIVES"))
     if kind == "CONFIDENCE":
         return replace(said, confidence_percent=percent(cursor, below=100))
     cursor.expect("AT", "LEAST")
@@ -52,6 +62,21 @@ def _error(cursor: Cursor) -> float:
     number = float(cursor.number("how far bounds may be from answers"))
     if not 0 < number < float("inf"):
         raise StatementError(f"ERROR {number:g}: it is more than 0; or write EXACT", offset)
+    return number
+
+
+def _false_percent(cursor: Cursor, kind: str) -> float:
+    """How many rows may be missing, or wrong, for each hundred that are delivered and right, or
+    that are delivered."""
+    offset = cursor.offset
+    number = float(cursor.number("a number of percent"))
+    cursor.expect("PERCENT")
+    if kind == "NEGATIVES" and not 0 < number < float("inf"):
+        said = "it is more than 0, for each hundred that are delivered; or write EXACT"
+        raise StatementError(f"FALSE NEGATIVES {number:g} PERCENT: {said}", offset)
+    if kind == "POSITIVES" and not 0 <= number < 100:
+        said = "it is from 0 to less than 100, of what is delivered"
+        raise StatementError(f"FALSE POSITIVES {number:g} PERCENT: {said}", offset)
     return number
 
 

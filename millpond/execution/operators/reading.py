@@ -116,7 +116,10 @@ class ReadingOperator:
 
     def waiting(self, after: int, until: int) -> int:
         """About how many rows lie in (after, until]."""
-        return sum(fragment.waiting(after, until) for fragment in self.fragments)
+        rows = 0
+        for fragment in self.fragments:
+            rows += fragment.waiting(after, until)
+        return rows
 
     def waiting_in(self, queue: Queue) -> int:
         """About how many rows of one of its queues wait for it."""
@@ -132,10 +135,10 @@ class ReadingOperator:
         """Whether a step up to ``until`` could put anything out."""
         if until <= self.claimed:
             return False
-        return any(
-            fragment.waiting(self.claimed, until) or self._ends(index, until)
-            for index, fragment in enumerate(self.fragments)
-        )
+        for index, fragment in enumerate(self.fragments):
+            if fragment.waiting(self.claimed, until) or self._ends(index, until):
+                return True
+        return False
 
     def _ends(self, index: int, until: int) -> int:
         if ENDED not in self.needs_of(index):

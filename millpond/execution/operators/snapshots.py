@@ -19,7 +19,7 @@ from millpond.execution.work import NOTHING, AnswerAndOutput, Destination, Work
 from millpond.identities import OperatorId
 from millpond.kernels.aggregate import element_schema
 from millpond.kernels.columns import integers
-from millpond.kernels.groups import Ints
+from millpond.kernels.groups import Ints, distinct
 from millpond.kernels.living import Living, LivingRows
 from millpond.kernels.snapshots import SnapshotsKernel, limit, slide_instants, slide_limit
 from millpond.planning.branches import Outputs
@@ -105,7 +105,7 @@ class RunningSnapshots(RunningStreamOf):
                 start, end = integers(stays["_ts"]), integers(stays["_te"])
                 until = slide_limit(start, end, slide, after, until, MOST_INSTANTS)
                 found.append(slide_instants(start, end, slide, after, until))
-        instants = np.unique(np.concatenate(found))
+        instants = distinct(np.concatenate(found))
         return instants[(instants > max(after, BEGINNING)) & (instants <= until)], until
 
     # -- on the executors ------------------------------------------------------------------
@@ -162,7 +162,7 @@ class RunningSnapshots(RunningStreamOf):
 
 def moments(elements: pa.Table, after: int, until: int) -> Ints:
     """The instants within a step at which elements start or end."""
-    found = np.unique(np.concatenate([integers(elements["_ts"]), integers(elements["_te"])]))
+    found = distinct(np.concatenate([integers(elements["_ts"]), integers(elements["_te"])]))
     return found[(found > max(after, BEGINNING)) & (found <= until)]
 
 
@@ -243,7 +243,7 @@ class RunSnapshots:
     def given(self, rows: pa.Table, bucket: int) -> tuple[Ints, pa.Table]:
         """The instants, and what is known of a bucket."""
         found = [read_delta(self.destination.path(name))["t"] for name in self.moments]
-        instants = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *map(integers, found)]))
+        instants = distinct(np.concatenate([np.zeros(0, dtype=np.int64), *map(integers, found)]))
         instants = instants[instants <= self.until]
         known = STATES.state_at(self._name(bucket), self._form, self.version)
         return instants, known.all() if len(instants) else known.query(rows)

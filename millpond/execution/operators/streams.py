@@ -1,6 +1,7 @@
 """Operators that put out stream elements: Istream, Dstream and what queries deliver."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -109,17 +110,17 @@ class Begun:
 class RunningStreamOf(RunningOperator):
     """An operator that puts out stream elements."""
 
-    @property
+    @cached_property
     def output_schema(self) -> pa.Schema:
         """Time, weight and row."""
         return stream_schema(arrow_types(self.operator.schema))
 
-    @property
+    @cached_property
     def elements(self) -> pa.Schema:
         """The schema of the elements read."""
         return element_schema(arrow_types(self.operator.schema))
 
-    @property
+    @cached_property
     def columns(self) -> tuple[str, ...]:
         """The data columns."""
         return tuple(f"c{i}" for i in range(len(self.operator.schema)))

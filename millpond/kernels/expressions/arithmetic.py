@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from millpond.kernels.columns import marked
 from millpond.kernels.expressions.operand import Array
 from millpond.kernels.expressions.strict import nothing_fails
 from millpond.kernels.groups import Bools, Floats
@@ -35,7 +36,7 @@ def multiply(a: Array, b: Array) -> Checked:
         return product, None
     left, right = np.broadcast_arrays(a, b)
     fails = near.copy()
-    for row in np.flatnonzero(near):
+    for row in marked(near):
         fails[row] = not -(2**63) <= int(left[row]) * int(right[row]) < 2**63
     return product, nothing_fails(fails)
 

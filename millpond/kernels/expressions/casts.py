@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from millpond.connectors.arrow import ARROW_TYPES
 from millpond.cql.expressions import Call
-from millpond.kernels.expressions import arithmetic, dates, reading, writing
+from millpond.kernels.expressions import arithmetic, dates, decimals, reading, writing
 from millpond.kernels.expressions.faults import Fault
 from millpond.kernels.expressions.operand import Operand, Text, Value, of_array, to_array
 from millpond.kernels.expressions.rows import by_row
@@ -26,7 +26,7 @@ def cast(call: Call) -> Cast | None:
         return lambda value: value
     if source is Type.NULL:
         return lambda value: _null(value, target)
-    return _CASTS.get((source, target))
+    return _CASTS.get((source, target)) or decimals.cast(source, target)
 
 
 def _null(value: Text, target: Type) -> Value:

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from millpond.errors import InputError
+from millpond.kernels.columns import marked
 from millpond.kernels.groups import Bools
 
 Faults = npt.NDArray[np.uint8]
@@ -22,6 +23,7 @@ class Fault(IntEnum):
     DATETIME_OVERFLOW = 4
     INVALID_INDEX_OF_ZERO = 5
     INVALID_FORMAT = 6
+    NUMERIC_VALUE_OUT_OF_RANGE = 7
 
 
 WORDS = {
@@ -34,6 +36,8 @@ WORDS = {
     "no part 0",
     Fault.INVALID_FORMAT: "a LIKE pattern escapes a character that needs no escape, or ends with "
     "the escape character",
+    Fault.NUMERIC_VALUE_OUT_OF_RANGE: "a number has more digits than its DECIMAL; CAST it, or what "
+    "it is computed from, to one with more digits before the point",
 }
 
 _NUMBERS = cycle(range(64, 256))
@@ -70,5 +74,5 @@ def own_fault(words: str) -> int:
 def raise_first(faults: Faults | None) -> None:
     """Raises the fault of the first row that has one."""
     if faults is not None and faults.any():
-        number = int(faults[np.flatnonzero(faults)[0]])
+        number = int(faults[marked(faults)[0]])
         raise InputError(_OWN_WORDS[number] if number in _OWN_WORDS else WORDS[Fault(number)])

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from millpond.connectors.arrow import ARROW_TYPES
 from millpond.cql.expressions import Literal
+from millpond.kernels.decimals import column_of, wholes
 from millpond.kernels.expressions.faults import Faults
 from millpond.kernels.groups import Bools
 from millpond.schema import Type
@@ -28,7 +29,8 @@ DTYPES: dict[Type, type[np.generic]] = {
     Type.DATE: np.int32,
     Type.TIMESTAMP: np.int64,
 }
-"""How numpy holds values; DATE counts days and TIMESTAMP microseconds since 1970."""
+"""How numpy holds values; DATE counts days and TIMESTAMP microseconds since 1970. DECIMALs are in
+``kernels/decimals.py``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,8 @@ def of_array(array: pa.Array, type_: Type) -> Value:
         return Text(array if array.type == pa.string() else array.cast(pa.string()))
     if type_ is Type.BOOLEAN:
         return Operand(_bits(array.buffers()[1], array), _mask(array))
+    if type_.is_decimal:
+        return Operand(wholes(array), _mask(array))
     dtype = np.dtype(DTYPES[type_])
     buffer = array.buffers()[1]
     if buffer is None or len(array) == 0:
@@ -128,6 +132,9 @@ def to_array(value: Value, type_: Type, rows: int) -> pa.Array:
     if isinstance(value, Text):
         return value.data if len(value.data) == rows else repeated(value.data, rows)
     data = over_rows(value.data, rows)
+    if type_.is_decimal:
+        valid = None if value.valid is None else over_rows(value.valid, rows)
+        return column_of(data, ARROW_TYPES[type_], valid)
     packed = pa.py_buffer(_packed(data) if type_ is Type.BOOLEAN else np.ascontiguousarray(data))
     validity = None
     if value.valid is not None:

@@ -2,6 +2,7 @@
 
 import re
 from datetime import date
+from decimal import Decimal, InvalidOperation
 
 from millpond.cql.moments import TIMESTAMP_TEXT
 
@@ -41,6 +42,17 @@ def double(text: str) -> float | None:
     if word == "nan":
         return float("nan")
     return _hexadecimal(text) if _HEXADECIMAL.fullmatch(text) else None
+
+
+def decimal(text: str) -> Decimal | None:
+    """A number with digits before and behind a point, perhaps with an exponent."""
+    text = text.strip(_CONTROL)
+    if not _DECIMAL.fullmatch(text) or text[-1] in "dDfF":
+        return None
+    try:
+        return Decimal(text)
+    except InvalidOperation:  # an exponent beyond all
+        return None
 
 
 def _hexadecimal(text: str) -> float:

@@ -6,6 +6,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 import numpy as np
 
 from millpond.cql.expressions import Call, Literal
+from millpond.kernels.columns import marked
 from millpond.kernels.expressions.faults import Fault
 from millpond.kernels.expressions.operand import Array, Operand
 from millpond.kernels.expressions.strict import failing, nothing_fails, plain
@@ -54,7 +55,7 @@ def _doubles(a: Floats, digits: int) -> Floats:
     doubtful = (np.abs(rest - 0.5) <= scaled * 2.0**-50) | (scaled >= _EXACT)
     whole = ~(size < _EXACT)  # also infinite, and NaN
     result = np.where(whole, a, result)
-    for row in np.flatnonzero(doubtful & ~whole):
+    for row in marked(doubtful & ~whole):
         result[row] = _decimal(float(a[row]), digits)
     return result
 

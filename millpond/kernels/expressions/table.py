@@ -13,6 +13,7 @@ from millpond.kernels.expressions import (
     casts,
     comparisons,
     dates,
+    decimals,
     exponentials,
     logic,
     padding,
@@ -109,6 +110,9 @@ def function_of(call: Call) -> Function | None:
     """The function that a call stands for; None if only Spark has it."""
     if isinstance(call, UserCall):
         return user_functions.call_of(call)
+    exact = decimals.arithmetic(call)
+    if exact is not None:
+        return exact
     build = OF_CALL.get(call.function)
     if build is not None:
         return build(call)

@@ -15,6 +15,7 @@ from millpond.scheduling.decisions import Decision, Service
 from millpond.scheduling.ladder import Ladder
 from millpond.scheduling.ready_queue import ReadyQueue
 from millpond.scheduling.snapshot import Observation, PlanSnapshot
+from millpond.scheduling.strategies.threshold import beyond_memory
 
 MEBIBYTE = 2**20
 FIRST_RESERVE = 0.8
@@ -37,6 +38,9 @@ class Auto:
     it saves memory even while there is plenty, fully as long as no waiting tuple is half that old,
     not at all once one is older than the goal. While memory rises, its lead over its mean of about
     the last `trend_seconds` counts twice.
+
+    It says that it cannot keep up once the memory is full although it saves all it can, and once
+    something waits for longer than the goal although nothing is saved.
     """
 
     def __init__(
@@ -66,6 +70,12 @@ class Auto:
         self._spare = 0
         self._entry_bytes = self._top_bytes = self._worst_need_bytes = 0.0
         self._mean_bytes = self._looked_seconds = 0.0
+        self._short_of_memory = self._late = ""
+
+    @property
+    def falls_behind(self) -> str:
+        """Why neither goal can be met, or one; empty while both are."""
+        return ", and ".join(filter(None, (self._short_of_memory, self._late)))
 
     @property
     def rung(self) -> int:
@@ -105,6 +115,10 @@ class Auto:
             self._pressed -= 1
         if before and not self._pressed:
             self._learn()
+        if self._pressed < self._ladder.last:
+            self._short_of_memory = ""
+        elif queue_bytes >= self.memory_bytes:
+            self._short_of_memory = beyond_memory(queue_bytes, self.memory_bytes)
 
     def _lead(self, now_seconds: float, queue_bytes: float) -> float:
         """How far memory is above its mean of late, which fades exponentially."""
@@ -135,5 +149,9 @@ class Auto:
         oldest = self._ages.best()
         born = self._ages.key(oldest) if oldest is not None else None
         age = observation.now_seconds - born[0] if born is not None else 0.0
+        if age > goal_seconds and not self._pressed:  # it is as fast as it can be, and late
+            self._late = f"what waits is {age:.2g} s old, {goal_seconds:g} s are the goal"
+        elif age <= goal_seconds / 2:
+            self._late = ""
         slack = min(1.0, max(0.0, 2 * (1 - age / goal_seconds)))
         self._spare = round(slack * self._ladder.last)

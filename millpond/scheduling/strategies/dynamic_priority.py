@@ -15,7 +15,7 @@ from millpond.scheduling.decisions import Decision, Service
 from millpond.scheduling.ready_queue import Key, ReadyQueue
 from millpond.scheduling.registry import make
 from millpond.scheduling.snapshot import Observation, OperatorState, PlanSnapshot
-from millpond.scheduling.strategy import Strategy, simulator_only
+from millpond.scheduling.strategy import Strategy, falls_behind, simulator_only
 
 OUT_OF_RANGE = 1000.0
 """A priority that is infinite counts so many times the highest finite one, and one that is not
@@ -67,6 +67,11 @@ class DynamicPriority:
         self._ready = ReadyQueue()
         self._now_seconds = 0.0
         self._next_seconds = 0.0
+
+    @property
+    def falls_behind(self) -> str:
+        """Why the inner strategy cannot keep up."""
+        return falls_behind(self.inner)
 
     def plan_changed(self, plan: PlanSnapshot) -> None:
         """Let the inner strategy work its priorities out."""

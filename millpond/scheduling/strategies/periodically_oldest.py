@@ -13,7 +13,7 @@ from millpond.scheduling.decisions import Decision
 from millpond.scheduling.registry import make
 from millpond.scheduling.snapshot import Observation, PlanSnapshot
 from millpond.scheduling.strategies.path_capacity import path_run
-from millpond.scheduling.strategy import Strategy, simulator_only
+from millpond.scheduling.strategy import Strategy, falls_behind, simulator_only
 
 
 class PeriodicallyOldest:
@@ -38,6 +38,11 @@ class PeriodicallyOldest:
         self._oldest = OldestPath(oldest_tuples)
         self._now_seconds = 0.0
         self._next_seconds = period_seconds
+
+    @property
+    def falls_behind(self) -> str:
+        """Why the inner strategy cannot keep up."""
+        return falls_behind(self.inner)
 
     def plan_changed(self, plan: PlanSnapshot) -> None:
         """Tell both."""

@@ -38,8 +38,21 @@ def thresholds(memory_bytes: float, mean_bytes: float, beta: float) -> Threshold
     return Thresholds(upper, min(mean_bytes, beta * upper))
 
 
+def beyond_memory(queue_bytes: float, memory_bytes: float) -> str:
+    """That all has been done to save memory, and it is full.
+
+    >>> beyond_memory(95e6, 100e6)
+    'it saves memory, and queues have 95% of what it was given'
+    """
+    return f"it saves memory, and queues have {queue_bytes / memory_bytes:.0%} of what it was given"
+
+
 class Threshold:
-    """Minimises latency while there is memory, and memory when there is little left."""
+    """Minimises latency while there is memory, and memory when there is little left.
+
+    It says that it cannot keep up when queues have β of the memory although it saves, until saving
+    ends.
+    """
 
     def __init__(
         self,
@@ -66,6 +79,8 @@ class Threshold:
         self.normal = PathCapacity(max_tuples, slice_seconds)
         self.saving = SimplifiedSegment(gamma, max_tuples, slice_seconds)
         self.is_saving = False
+        self.falls_behind = ""
+        """Why saving is not enough; empty while it is."""
         self.mean_bytes = 0.0
         self._watched_seconds = 0.0
         self._last_look_seconds: float | None = None
@@ -110,7 +125,9 @@ class Threshold:
         if queue_bytes >= bounds.upper_bytes:
             self.is_saving = True
         elif queue_bytes <= bounds.lower_bytes:
-            self.is_saving = False
+            self.is_saving, self.falls_behind = False, ""
+        if self.is_saving and queue_bytes >= self.beta * self.memory_bytes:
+            self.falls_behind = beyond_memory(queue_bytes, self.memory_bytes)
         share_left = max(0.0, 1 - queue_bytes / self.memory_bytes)
         interval = max(self.shortest_interval_seconds, self.interval_seconds * share_left)
         self._next_look_seconds = now_seconds + interval

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from millpond.errors import StrategyError
@@ -20,29 +20,41 @@ from millpond.scheduling.threads.virtual_operators import Placement, operator_ed
 
 @dataclass(frozen=True)
 class Partition:
-    """Operators that one thread executes by one strategy, and the share of time it may claim."""
+    """Operators that threads execute by one strategy, and the share of time they may claim.
+
+    The paper has one thread for each; without a number there are as many as processors. One that a
+    user has made has a name, and stays what it is whatever operators come and go.
+    """
 
     operators: frozenset[int]
     strategy: str = "fifo"
     priority: float = 1.0
     settings: Mapping[str, object] = field(default_factory=dict)
+    threads: int | None = 1
+    name: str = ""
 
     def __post_init__(self) -> None:
         if not self.operators:
             raise StrategyError("a partition has no operators; give it some or leave it out")
         check_priority(self.priority)
 
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """What stays the same as long as its strategy need not begin anew."""
+        settings = tuple(sorted(self.settings.items()))
+        return self.name or self.operators, self.strategy, settings
+
 
 @dataclass(frozen=True)
 class Configuration:
     """Partitions, the queues between operators, and the longest turn of a thread.
 
-    Queues between partitions need not be listed. Without `turn_seconds` a thread keeps its
-    processor for what its own strategy decides.
+    Queues between partitions need not be listed; without any, the runtime has them where it likes.
+    Without `turn_seconds` a thread keeps its processor for what its own strategy decides.
     """
 
     partitions: tuple[Partition, ...]
-    queues: Placement
+    queues: Placement | None
     turn_seconds: float | None = None
 
     def __post_init__(self) -> None:
@@ -61,22 +73,50 @@ class Configuration:
         two chains, because Chain gives them different priorities.
         """
         _check_cover(self.partitions, plan)
+        if self.queues is None:
+            return self
         unknown = self.queues - operator_edges(plan)
         if unknown:
             raise StrategyError(f"no edge {min(unknown)} between operators to put a queue on")
-        queues = self.queues | self._between_partitions(plan) | self._between_chains(plan)
+        queues = self.queues | self._between_partitions(plan)
+        queues |= self._between_chains(plan, queues)
         return replace(self, queues=without_cycles(plan, queues))
+
+    def beside_named(self, plan: PlanSnapshot) -> Configuration:
+        """The same beside the partitions that users have made, which have their operators alone."""
+        named = tuple(_named(plan))
+        taken = frozenset().union(*(each.operators for each in named))
+        left = ((each, each.operators - taken) for each in self.partitions)
+        rest = (replace(each, operators=operators) for each, operators in left if operators)
+        return replace(self, partitions=(*named, *rest)) if named else self
 
     def _between_partitions(self, plan: PlanSnapshot) -> Placement:
         place = self.partition_of
         return frozenset(edge for edge in operator_edges(plan) if place[edge[0]] != place[edge[1]])
 
-    def _between_chains(self, plan: PlanSnapshot) -> Placement:
+    def _between_chains(self, plan: PlanSnapshot, queues: Placement) -> Placement:
         by_chain = [each.operators for each in self.partitions if each.strategy == "chain"]
-        if not by_chain or not operator_edges(plan) - self.queues:
+        if not by_chain or not operator_edges(plan) - queues:
             return frozenset()
         chained = frozenset().union(*by_chain)
         return frozenset(edge for edge in chain_borders(plan) if edge[1] in chained)
+
+
+def _named(plan: PlanSnapshot) -> Iterator[Partition]:
+    """The partitions that users have made and that have operators."""
+    members: dict[str, set[int]] = {}
+    for each in plan.operators:
+        members.setdefault(each.partition, set()).add(each.id)
+    for made in plan.partitions:
+        if made.name in members:
+            yield Partition(
+                frozenset(members[made.name]),
+                made.strategy,
+                made.priority,
+                made.settings,
+                made.threads,
+                made.name,
+            )
 
 
 def check_priority(priority: float) -> None:

@@ -21,7 +21,7 @@ def fused_snapshot(
     if len(groups) == len(elementary.operators):
         return replace(elementary, structure=structure)
     operators = tuple(_fuse(unit, group, unit_of) for unit, group in sorted(groups.items()))
-    return PlanSnapshot(operators, structure, unfused=elementary)
+    return PlanSnapshot(operators, structure, elementary, elementary.partitions)
 
 
 def _fuse(
@@ -52,6 +52,7 @@ def _fuse(
         step_cost_seconds=sum(member.step_cost_seconds for member in members),
         delivers=any(member.delivers for member in members),
         members=tuple(member.name for member in members),
+        partition=members[0].partition,
     )
 
 

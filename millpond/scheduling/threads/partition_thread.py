@@ -1,7 +1,8 @@
-"""A thread that executes one partition like a graph-threaded scheduler: level 2 of HMTS."""
+"""The threads that execute one partition like a graph-threaded scheduler: level 2 of HMTS."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
+from typing import Self
 
 from millpond.scheduling.decisions import Decision
 from millpond.scheduling.registry import make
@@ -29,15 +30,21 @@ class PartitionThread:
         self._running: set[int] = set()
         self._news: dict[int, OperatorState] = {}
 
+    def renewed(self, partition: Partition) -> Self:
+        """The same with what its partition is now; its strategy goes on."""
+        self.partition = partition
+        return self
+
     @property
     def is_running(self) -> bool:
-        """Whether one of its operators runs now; a thread runs one at a time."""
+        """Whether one of its operators runs now."""
         return bool(self._running)
 
     @property
-    def has_work(self) -> bool:
-        """Whether one of its operators is ready."""
-        return bool(self._ready)
+    def may_begin(self) -> bool:
+        """Whether one of its operators is ready, and a thread is free to run it."""
+        threads = self.partition.threads
+        return bool(self._ready) and (threads is None or len(self._running) < threads)
 
     def plan_changed(self, plan: PlanSnapshot) -> None:
         """Learn the operators of the partition anew; states of all of them follow."""

@@ -5,15 +5,18 @@ printed, the `todo` list may reach a node before one of its sources, and a sourc
 nodes counts once for each alone; here every node comes behind its sources and a merge counts the
 whole virtual operator, so that none of several members ever has a negative capacity. A merge that
 would close a cycle of virtual operators is left out too: such a plan has no order to run in.
+
+`slack` is the share of its time that a virtual operator is to have left: whoever takes queues out
+as load falls leaves room for it to rise again a little.
 """
 
 from millpond.scheduling.snapshot import PlanSnapshot
 from millpond.scheduling.threads.virtual_operators import Placement, capacity_of, operator_edges
 
 
-def place_queues(plan: PlanSnapshot) -> Placement:
+def place_queues(plan: PlanSnapshot, slack: float = 0.0) -> Placement:
     """The edges that keep a queue, so that virtual operators are few and none stalls."""
-    growing = _GrowingPartitions(plan)
+    growing = _GrowingPartitions(plan, slack)
     for node in plan.upstream_first:
         sources = sorted(set(plan.by_id[node].upstream))
         for source in sorted(sources, key=growing.capacity, reverse=True):
@@ -25,8 +28,9 @@ def place_queues(plan: PlanSnapshot) -> Placement:
 class _GrowingPartitions:
     """Disjoint sets of operators with their summed costs and rates."""
 
-    def __init__(self, plan: PlanSnapshot) -> None:
+    def __init__(self, plan: PlanSnapshot, slack: float) -> None:
         self._plan = plan
+        self._slack = slack
         self._members = {each.id: [each.id] for each in plan.operators}
         self._cost_seconds = {each.id: each.cost_seconds for each in plan.operators}
         self._tuples_per_second = {each.id: each.tuples_per_second for each in plan.operators}
@@ -48,7 +52,7 @@ class _GrowingPartitions:
             return False
         cost_seconds = self._cost_seconds[one] + self._cost_seconds[other]
         rate = self._tuples_per_second[one] + self._tuples_per_second[other]
-        return capacity_of(cost_seconds, rate) >= 0
+        return capacity_of(cost_seconds / (1 - self._slack), rate) >= 0
 
     def merge(self, source: int, node: int) -> None:
         """Make one partition of two, the larger taking up the smaller."""

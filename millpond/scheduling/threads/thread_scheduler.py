@@ -4,8 +4,11 @@ The paper asks for preemptive scheduling by priorities that can change at run ti
 nobody. Here a priority is a share: each thread has a virtual time that grows by the seconds it ran
 divided by its priority, and the one that is furthest behind goes next (stride scheduling). So
 processor time is divided in the ratio of priorities, and a thread of the lowest priority still
-gets its turn.
+gets its turn. And a thread that waits grows old: once it has been passed over often enough it goes
+next, whatever its priority, so that it waits for a number of turns that nobody can stretch.
 """
+
+from __future__ import annotations
 
 from collections.abc import Sequence
 
@@ -14,6 +17,10 @@ from millpond.scheduling.threads.configuration import check_priority
 
 LEAST_SECONDS = 1e-9
 """What a turn costs at least, so that turns too short to measure do not repeat for ever."""
+
+
+AGING = 100
+"""So many turns for each thread there is a thread that has work is passed over at most."""
 
 
 class ThreadScheduler:
@@ -33,9 +40,24 @@ class ThreadScheduler:
         self._priority = list(priorities)
         self._virtual_seconds = [0.0] * len(self._priority)
         self._last_turn = [0] * len(self._priority)
-        self._turns = 0
+        self._charges = self._turns = 0
         self._clock = 0.0
         self._ready = ReadyQueue()
+        self._since: dict[int, int] = {}
+        """The turn since which each of those waits that do, who waits for longest first."""
+
+    def succeeded(
+        self, priorities: Sequence[float], before: Sequence[int | None]
+    ) -> ThreadScheduler:
+        """Another with these threads, of which some were there before, with their time; nobody
+        waits yet."""
+        other = ThreadScheduler(priorities)
+        other._charges, other._clock = self._charges, self._clock
+        for thread, was in enumerate(before):
+            if was is not None:
+                other._virtual_seconds[thread] = self._virtual_seconds[was]
+                other._last_turn[thread] = self._last_turn[was]
+        return other
 
     def priority(self, thread: int) -> float:
         """The present priority of a thread."""
@@ -55,26 +77,34 @@ class ThreadScheduler:
 
     def resume(self, thread: int) -> None:
         """A thread that had its turn has more to do."""
+        self._since.setdefault(thread, self._turns)
         self._ready.put(thread, self._key(thread))
 
     def suspend(self, thread: int) -> None:
         """A thread has nothing to do."""
+        self._since.pop(thread, None)
         self._ready.discard(thread)
 
     def start(self, thread: int) -> None:
         """A thread begins its turn."""
-        self._ready.discard(thread)
+        self.suspend(thread)
+        self._turns += 1
         self._clock = max(self._clock, self._virtual_seconds[thread])
 
     def next(self) -> int | None:
-        """The waiting thread that is furthest behind, the higher priority first among equals."""
+        """The waiting thread that is furthest behind, the higher priority first among equals; or
+        one that has waited for too long."""
+        for oldest, since in self._since.items():
+            if self._turns - since >= AGING * len(self._priority):
+                return oldest
+            break
         return self._ready.best()
 
     def charge(self, thread: int, seconds: float) -> None:
         """Note how long a thread ran."""
         self._virtual_seconds[thread] += max(seconds, LEAST_SECONDS) / self._priority[thread]
-        self._turns += 1
-        self._last_turn[thread] = self._turns
+        self._charges += 1
+        self._last_turn[thread] = self._charges
         self._requeue(thread)
 
     def _requeue(self, thread: int) -> None:

@@ -43,7 +43,7 @@ from millpond.server.tables import (
 
 router = APIRouter(prefix="/api/queries", tags=["queries"], responses=FAULTS)
 
-TOLERANCE = r"^(EXACT|TOLERATE \([A-Z0-9 .,]{1,200}\))$"
+TOLERANCE = r'^(EXACT|TOLERATE \([A-Za-z0-9_" .,]{1,200}\))$'
 SEARCHED_RESULTS = 10_000
 """So many results are looked at when a text is looked for."""
 

@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 from functools import cache
+from itertools import product
 from math import comb, sqrt
 from statistics import NormalDist
 
@@ -175,3 +176,19 @@ def test_a_risk_that_is_none_is_refused(risk):
         count_of_hits(1, 4, 3, risk)
     with pytest.raises(ValueError, match="risk"):
         count_of_distinct(1, 0.5, 3, risk)
+
+
+@pytest.mark.parametrize("risk", [0.3, 0.05])
+def test_distinct_keys_that_were_kept_at_several_rates_are_covered(risk):
+    """All outcomes: of so many keys some are kept at one rate, the others at another one."""
+    for there, at_least_rate in product(range(1, 9), range(9)):
+        rates = [0.25] * min(there, at_least_rate) + [0.75] * max(0, there - at_least_rate)
+        missed = [Fraction(0), Fraction(0)]
+        for kept in product((0, 1), repeat=there):
+            chance = Fraction(1)
+            for is_kept, rate in zip(kept, rates, strict=True):
+                chance *= Fraction(rate) if is_kept else 1 - Fraction(rate)
+            found = bounds_of_distinct(sum(kept), 0.25, 400, risk, 0.75).confident
+            missed[0] += chance * (there < found.low)
+            missed[1] += chance * (there > found.high)
+        assert max(missed) <= Fraction(risk) / 2

@@ -76,6 +76,8 @@ def test_clauses_of_create_stream_may_stand_in_any_order() -> None:
         ("TEXT", Type.STRING),
         ("VARCHAR(20)", Type.STRING),
         ("CHAR", Type.STRING),
+        ("DECIMAL(10, 2)", Type.decimal(10, 2)),
+        ("numeric(5)", Type.decimal(5, 0)),
         ("DATE", Type.DATE),
         ("TIMESTAMP", Type.TIMESTAMP),
     ],

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Iterator
+from decimal import Decimal
 
 import pyarrow as pa
 
 from millpond.connectors.arrow import ARROW_TYPES
-from millpond.cql import functions
+from millpond.cql import decimals, functions
 from millpond.cql.coercion import explicit_cast
 from millpond.cql.expressions import Call, Column, Expression, Literal
 from millpond.cql.functions import FUNCTIONS, TRUNCATIONS, Function, Kind
@@ -16,6 +18,7 @@ from millpond.cql.text.places import StatementError
 from millpond.schema import Type
 
 INF, NAN = float("inf"), float("nan")
+NARROW, WIDE = Type.decimal(12, 3), Type.decimal(38, 10)
 DAYS = (0, -1, 1, -719162, 2932896, 11016, 19782, -25567, 18262, 10957, -141427, 364, 20000)
 """1970, the days around, 0001-01-01, 9999-12-31, leap days, 1899, 1582 and so on."""
 FAR_DAYS = (2**31 - 1, -(2**31), -719529, -719163, 2932897, 106751991, 106751992, -106751992)
@@ -59,6 +62,16 @@ VALUES: dict[Type, tuple[object, ...]] = {
         "-290308-12-21 19:59:05.224191", "0000-01-01", "-123456-02-29 00:00:00", "\x00",
         "a\x00b", "\x7f12",
     ),
+    NARROW: (
+        None, "0", "0.001", "-0.001", "1", "-1", "0.5", "-0.5", "1.5", "2.5", "-2.5", "0.285", "7",
+        "999999999.999", "-999999999.999", "123456.789", "1E+2", "0.1", "-3.333",
+    ),
+    WIDE: (
+        None, "0", "1E-10", "-1E-10", "1", "-1", "0.5", "1.5", "-2.5", "3", "0.3333333333",
+        "9999999999999999999999999999.9999999999", "-9999999999999999999999999999.9999999999",
+        "12345678901234567890.5", "-9223372036854775808", "9223372036854775807.0000000001", "1E+27",
+        "100000000000000.00000005", "2147483648", "-999999999999999999.9999999999",
+    ),
     Type.DATE: (None, *DAYS, *FAR_DAYS),
     Type.TIMESTAMP: (
         None, 0, 1, -1, 999_999, 1_000_000, -1_000_001, -62135596800000000, 253402300799999999,
@@ -94,6 +107,8 @@ def _array(values: list[object], type_: Type) -> pa.Array:
         return pa.array(values, pa.int32()).view(pa.date32())
     if type_ is Type.TIMESTAMP:
         return pa.array(values, pa.int64()).view(pa.timestamp("us"))
+    if type_.is_decimal:
+        values = [None if value is None else Decimal(str(value)) for value in values]
     return pa.array(values, ARROW_TYPES[type_])
 
 
@@ -144,7 +159,7 @@ def _shared_types(function: Function) -> tuple[Type, ...]:
     if Kind.VALUE in kinds:
         return TYPES
     if Kind.NUMBER in kinds:
-        return (Type.INT, Type.BIGINT, Type.DOUBLE)
+        return (Type.INT, Type.BIGINT, Type.DOUBLE, NARROW, WIDE)
     return (Type.DATE, Type.TIMESTAMP) if Kind.MOMENT in kinds else (Type.STRING,)
 
 
@@ -190,6 +205,7 @@ def _operators() -> Iterator[Expression]:
             yield Call(symbol, (a, Literal(7 if type_ is Type.BIGINT else 7.0, type_)), type_)
         yield Call("neg", (a,), type_)
     yield Call("/", (column(Type.DOUBLE), column(Type.DOUBLE, 1)), Type.DOUBLE)
+    yield from _of_decimals()
     truths = [column(Type.BOOLEAN, i) for i in range(3)]
     for symbol in ("and", "or"):
         yield Call(symbol, tuple(truths[:2]), Type.BOOLEAN)
@@ -197,9 +213,23 @@ def _operators() -> Iterator[Expression]:
     yield Call("not", (truths[0],), Type.BOOLEAN)
 
 
+def _of_decimals() -> Iterator[Expression]:
+    operands = [column(NARROW), column(WIDE, 1), column(NARROW, 2), Literal(Decimal("1.19"), CENTS)]
+    for a, b in itertools.product(operands, operands[1:]):
+        for symbol in "+-*/%":
+            yield Call(symbol, (a, b), decimals.result(symbol, a.type, b.type))
+    for type_ in (NARROW, WIDE):
+        yield Call("neg", (column(type_),), type_)
+        total = Call("+", (column(type_), column(type_, 1)), decimals.result("+", type_, type_))
+        yield Call("is_null", (total,), Type.BOOLEAN)
+
+
+CENTS = Type.decimal(3, 2)
+
+
 def _casts() -> Iterator[Expression]:
     for source in TYPES:
-        for target in TYPES:
+        for target in (*TYPES, CENTS, Type.decimal(38, 20), Type.decimal(5, 0)):
             try:
                 yield explicit_cast(column(source), target, None)
             except StatementError:

@@ -1,5 +1,6 @@
 """GTS, OTS, direct interoperability and HMTS on the simulator: same answers, any switching."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -7,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from millpond.scheduling.decisions import Decision, PlaceQueues
 from millpond.scheduling.registry import make
 from millpond.scheduling.runtime import SchedulingLoop
+from millpond.scheduling.snapshot import InputSnapshot, PlanSnapshot
 from millpond.scheduling.strategies.direct_interoperability import DirectInteroperability
 from millpond.scheduling.strategies.fifo import Fifo
 from millpond.scheduling.strategies.gts import Gts
@@ -68,16 +71,60 @@ def test_nothing_is_lost_by_switching_while_running(
     switches: list[tuple[int, str]], processors: int
 ) -> None:
     simulation = Simulation(shared_plan(), ARRIVALS, Conditions(processors=processors))
-    strategy = ThreeLevels(CONFIGURATIONS["gts"])
-    loop = SchedulingLoop(simulation, strategy)
+    loop = SchedulingLoop(simulation, ThreeLevels(CONFIGURATIONS["gts"]))
     for turns, name in switches:
         for _ in range(turns):
             loop.turn()
-        strategy.reconfigure(CONFIGURATIONS[name])
+        loop.strategy = ThreeLevels(CONFIGURATIONS[name])
     loop.run()
     record = simulation.recorder.close(simulation.now_seconds)
     assert outcome(record) == EXPECTED
     assert record.memory.values[-1] == 0
+
+
+@pytest.mark.parametrize("processors", [1, 2])
+def test_nothing_is_lost_while_queues_come_and_go_with_the_load(processors: int) -> None:
+    moving = Moving(turn_seconds=0.5)
+    conditions = Conditions(processors=processors, measure_seconds=1.0)
+    record = simulate(shared_plan(), moving, ARRIVALS, conditions)
+    assert outcome(record) == EXPECTED
+    assert record.memory.values[-1] == 0
+    assert sum(later > before for before, later in pairwise(moving.counts)) >= 2
+    assert sum(later < before for before, later in pairwise(moving.counts)) >= 2
+
+
+class Moving(Hmts):
+    """HMTS that is told of a load that rises and falls, and notes how many threads it wants."""
+
+    def __init__(self, turn_seconds: float) -> None:
+        super().__init__(turn_seconds=turn_seconds)
+        self.counts: list[int] = []
+        self._tellings = 0
+
+    def plan_changed(self, plan: PlanSnapshot) -> None:
+        self._tellings += 1
+        factor = 1.0 if self._tellings % 12 < 6 else 0.01
+        super().plan_changed(_loaded(plan, factor))
+
+    def decide(self) -> Decision | None:
+        decision = super().decide()
+        if isinstance(decision, PlaceQueues):
+            self.counts.append(len(self.configuration.partitions))
+        return decision
+
+
+def _loaded(plan: PlanSnapshot, factor: float) -> PlanSnapshot:
+    """The plan as if so many times as many tuples came."""
+    operators = (
+        replace(each, inputs=tuple(_at_rate(entry, factor) for entry in each.inputs))
+        for each in plan.operators
+    )
+    unfused = None if plan.unfused is None else _loaded(plan.unfused, factor)
+    return replace(plan, operators=tuple(operators), unfused=unfused)
+
+
+def _at_rate(entry: InputSnapshot, factor: float) -> InputSnapshot:
+    return replace(entry, tuples_per_second=entry.tuples_per_second * factor)
 
 
 def test_the_loop_can_exchange_one_for_another() -> None:

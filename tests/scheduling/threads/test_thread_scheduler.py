@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millpond.errors import StrategyError
-from millpond.scheduling.threads.thread_scheduler import ThreadScheduler
+from millpond.scheduling.threads.thread_scheduler import AGING, ThreadScheduler
 
 
 def take_turns(threads: ThreadScheduler, count: int, seconds: float = 1.0) -> list[int]:
@@ -74,6 +74,39 @@ def test_priorities_can_change_while_running() -> None:
 def test_a_priority_that_is_not_positive_is_refused(priority: float) -> None:
     with pytest.raises(StrategyError, match="priority is"):
         awake(1.0).set_priority(0, priority)
+
+
+@pytest.mark.parametrize("others", [1, 5])
+def test_a_thread_of_hardly_any_priority_gets_a_turn_in_so_many_decisions(others: int) -> None:
+    """By its share alone it would wait for a billion turns."""
+    threads = awake(1e-9, *[1.0] * others)
+    taken = take_turns(threads, 5 * AGING * (others + 1))
+    places = [place for place, one in enumerate(taken) if one == 0]
+    waits = [later - place for place, later in pairwise([*places, len(taken)])]
+    assert len(places) >= 4
+    assert max(waits) <= AGING * (others + 1) + others + 1
+
+
+def test_many_that_grow_old_at_once_have_their_turns_one_after_another() -> None:
+    threads = awake(1.0, *[1e-9] * 7)
+    taken = take_turns(threads, 4 * AGING * 8)
+    for thread in range(1, 8):
+        places = [place for place, one in enumerate(taken) if one == thread]
+        assert max(later - place for place, later in pairwise(places)) <= AGING * 8 + 8
+
+
+def test_aging_leaves_the_ratio_of_priorities_alone_up_to_there() -> None:
+    assert Counter(take_turns(awake(float(AGING), 1.0), 2 * (AGING + 1)))[1] == 2
+
+
+def test_threads_that_stay_keep_their_time_when_others_come() -> None:
+    before = awake(1.0, 1.0)
+    before.start(0)
+    before.charge(0, 3.0)
+    after = before.succeeded([1.0, 1.0, 1.0], [None, 0, 1])
+    for thread in range(3):
+        after.wake(thread)
+    assert [each for each in take_turns(after, 6) if each == 1] == []
 
 
 @given(st.lists(st.floats(0.1, 10.0), min_size=2, max_size=8), st.floats(0.001, 1.0))

@@ -5,7 +5,7 @@ import pytest
 from millpond.errors import StrategyError
 from millpond.scheduling.decisions import PlaceQueues, RunOperator
 from millpond.scheduling.registry import make
-from millpond.scheduling.snapshot import Observation, OperatorSnapshot, PlanSnapshot
+from millpond.scheduling.snapshot import Observation, OperatorSnapshot, OperatorState, PlanSnapshot
 from millpond.scheduling.strategies.gts import Gts
 from millpond.scheduling.strategies.hmts import Hmts
 from millpond.scheduling.strategies.ots import Ots
@@ -24,6 +24,15 @@ def fused(whole: PlanSnapshot, *members: int) -> PlanSnapshot:
     one = OperatorSnapshot(0, " + ".join(names), whole.by_id[0].inputs, (3,), members=names)
     last = OperatorSnapshot(3, "o3", (replace(whole.by_id[3].inputs[0], source=0),))
     return PlanSnapshot((one, last), structure=1, unfused=whole)
+
+
+def followed_by(
+    before: ThreeLevels, after: ThreeLevels, on: PlanSnapshot, *states: OperatorState
+) -> ThreeLevels:
+    """The second one, in place of the first."""
+    after.succeed(before)
+    begin(after, on, *states)
+    return after
 
 
 def test_gts_is_one_thread_that_runs_one_operator_at_a_time() -> None:
@@ -135,28 +144,71 @@ def test_queues_move_when_a_virtual_operator_begins_to_stall() -> None:
     assert hmts.decide() == PlaceQueues(frozenset({("s", 0), (1, 2), (2, 3)}))
 
 
+BUSY, CALM = path(0.01, 0.01, 3.0, 5.0), path(0.01, 0.01, 0.2, 5.0)
+"""The third operator takes more than there is time for, and then little of it."""
+
+
+def apart(whole: PlanSnapshot) -> PlanSnapshot:
+    """A path with its first two operators as one, and a queue before each of the others."""
+    names = tuple(whole.by_id[each].name for each in (0, 1))
+    one = OperatorSnapshot(0, " + ".join(names), whole.by_id[0].inputs, (2,), members=names)
+    third = replace(whole.by_id[2], inputs=(replace(whole.by_id[2].inputs[0], source=0),))
+    return PlanSnapshot((one, third, whole.by_id[3]), structure=1, unfused=whole)
+
+
+def placements(hmts: Hmts, *tellings: PlanSnapshot) -> list[frozenset[tuple[int, int]]]:
+    """Where queues are wanted after each telling."""
+    found = []
+    for each in tellings:
+        begin(hmts, apart(each))
+        assert hmts.configuration.queues is not None
+        found.append(hmts.configuration.queues)
+    return found
+
+
+def test_queues_are_taken_out_once_load_has_been_low_for_a_while() -> None:
+    hmts = Hmts()
+    assert placements(hmts, BUSY, CALM, CALM, CALM) == [
+        {(1, 2), (2, 3)},
+        {(1, 2), (2, 3)},
+        {(1, 2), (2, 3)},
+        {(2, 3)},
+    ]
+    assert hmts.decide() == PlaceQueues(frozenset({("s", 0), (2, 3)}))
+
+
+def test_load_that_goes_up_and_down_moves_no_queue() -> None:
+    hmts = Hmts()
+    (first, *later) = placements(hmts, BUSY, *[CALM, CALM, BUSY] * 4)
+    assert set(later) == {first}
+    # Nor does load that falls by less than the slack: 0.01, 0.01 and 0.27 of d = 1/3 fit, barely.
+    assert set(placements(Hmts(), BUSY, *[path(0.01, 0.01, 0.27, 5.0)] * 9)) == {first}
+    assert placements(Hmts(slack=0.0), BUSY, *[path(0.01, 0.01, 0.27, 5.0)] * 3)[-1] == {(2, 3)}
+
+
 def test_ots_becomes_gts_at_once_and_waits_for_the_threads_that_run() -> None:
     levels = ThreeLevels(Ots().operator_threaded)
     begin(levels, ROW, *ready(0, 1, 2))
     assert levels.decide() is not None
     levels.observe(Observation(0.0, running(0)))
-    levels.reconfigure(Gts().graph_threaded)
-    assert levels.decide() is None
-    levels.observe(Observation(1.0, idle(0)))
-    assert levels.decide() == RunOperator(2)
+    gts = followed_by(levels, Gts(), ROW, *running(0), *ready(1, 2))
+    assert gts.decide() is None
+    gts.observe(Observation(1.0, idle(0)))
+    assert gts.decide() == RunOperator(2)
 
 
 def test_hmts_becomes_ots_by_decoupling_everything() -> None:
     levels = ThreeLevels(Hmts().hybrid)
     begin(levels, fused(CHEAP, 0, 1, 2), *ready(0))
-    levels.reconfigure(Ots().operator_threaded)
-    assert levels.decide() == PlaceQueues(operator_edges(CHEAP) | {("s", 0)})
+    ots = followed_by(levels, Ots(), fused(CHEAP, 0, 1, 2), *ready(0))
+    assert ots.decide() == PlaceQueues(operator_edges(CHEAP) | {("s", 0)})
 
 
 def test_priorities_change_at_run_time() -> None:
-    ots = Ots()
-    begin(ots, ROW, *ready(0, 1, 2))
-    ots.set_priority(2, 4.0)
+    ots, three = Ots(), [(["s"], 1.0, 1.0)] * 3
+    begin(ots, plan(*three, weights=[1.0, 1.0, 1.0]), *ready(0, 1, 2))
+    assert turns(ots, 30).count(2) == 10
+    begin(ots, plan(*three, weights=[1.0, 1.0, 4.0]), *ready(0, 1, 2))
     assert turns(ots, 60).count(2) == 40
 
 
@@ -188,6 +240,7 @@ def test_queues_between_partitions_are_added() -> None:
         ("di", {"threads": 0}, "threads is 0; give at least 1"),
         ("hmts", {"threads": -2}, "threads is -2"),
         ("hmts", {"placement": "random"}, 'placement is "random"; choose one of: stall-avoiding'),
+        ("hmts", {"slack": 1.0}, "slack is 1.0; give a number from 0 to below 1"),
         ("hmts", {"gamma": 1.0}, "its settings: strategy, placement"),
     ],
 )

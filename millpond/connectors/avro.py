@@ -1,0 +1,284 @@
+"""Records of Avro, by a schema that is declared; ``fastavro`` is installed apart.
+
+Logical types are taken out of the schema that ``fastavro`` gets and read here, column by column: so
+a time is a number until Arrow has it, and no year is too far.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import json
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from millpond.connectors.arrow import RowPosition, conform
+from millpond.connectors.secrets import revealed
+from millpond.errors import InputError, MillpondError
+from millpond.schema import Field, Schema, Type
+
+Fault = Callable[[str], MillpondError]
+
+_PHYSICAL = {
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "enum": pa.string(),
+}
+_TIMES = {
+    "date": pa.date32(),
+    "timestamp-millis": pa.timestamp("ms"),
+    "timestamp-micros": pa.timestamp("us"),
+    "timestamp-nanos": pa.timestamp("ns"),
+}
+_NUMBERS = ("int", "long", "float", "double", "decimal")
+_MOMENTS = tuple(each for each in _TIMES if each != "date")
+
+_READ: dict[Type, tuple[str, ...]] = {
+    Type.BOOLEAN: ("boolean",),
+    Type.INT: _NUMBERS,
+    Type.BIGINT: _NUMBERS,
+    Type.DOUBLE: _NUMBERS,
+    Type.STRING: ("string", "enum"),
+    Type.DATE: ("date",),
+    Type.TIMESTAMP: ("date", *_MOMENTS),
+}
+"""What a column is read from; that a value fits is seen row by row."""
+
+_WRITTEN: dict[Type, tuple[str, ...]] = {
+    Type.BOOLEAN: ("boolean",),
+    Type.INT: ("int", "long", "double"),
+    Type.BIGINT: ("long",),
+    Type.DOUBLE: ("double",),
+    Type.STRING: ("string",),
+    Type.DATE: ("date",),
+    Type.TIMESTAMP: ("timestamp-micros",),
+}
+"""What a column is written as: nothing is lost."""
+
+_RAW = {pa.date32(): pa.int32(), pa.timestamp("us"): pa.int64()}
+
+_FAULTS = (
+    EOFError, LookupError, OverflowError, RecursionError, TypeError, ValueError, struct.error,
+)  # fmt: skip
+"""What reading or writing raises of bytes or values that are not of the schema."""
+
+
+@dataclass(frozen=True)
+class AvroField:
+    """A field of a record: its kind, and of a decimal how many digits come after the point."""
+
+    name: str
+    kind: str
+    is_nullable: bool = False
+    scale: int = 0
+
+
+class AvroSchema:
+    """The schema of a record, and how messages of it begin."""
+
+    def __init__(self, text: Any, registry_id: Any, fault: Fault) -> None:
+        self._avro = _package()
+        given = _record(revealed(text), fault)
+        if not isinstance(registry_id, int) or not 0 <= registry_id < 2**31:
+            raise fault(f"registry_id is the number of the schema, not {registry_id!r}")
+        self._prefix = struct.pack(">bI", 0, registry_id) if registry_id else b""
+        try:
+            self._parsed = self._avro.parse_schema(_physical(given))
+        except self._avro.schema.UnknownType as error:
+            raise fault(f"the schema has a type that it lacks: {error}") from None
+        except (self._avro.schema.SchemaParseException, *_FAULTS) as error:
+            raise fault(f"this is no schema of Avro: {error}") from None
+        self._types = dict[str, Any]()
+        """The named types of the schema."""
+        self.fields = [self._field(each) for each in given["fields"]]
+
+    def _field(self, given: Mapping[str, Any]) -> AvroField:
+        kind, is_nullable, scale = self._kind(given["type"])
+        return AvroField(given["name"], kind, is_nullable, scale)
+
+    def _kind(self, given: Any) -> tuple[str, bool, int]:
+        """What a type is, whether it may be null, and how many digits it has after the point."""
+        if isinstance(given, list):
+            others = [each for each in given if each != "null"]
+            if len(others) != 1:
+                return "a union", False, 0
+            kind, _, scale = self._kind(others[0])
+            return kind, len(others) < len(given), scale
+        if isinstance(given, str):
+            return (given, False, 0) if given not in self._types else self._kind(self._types[given])
+        if "name" in given:
+            self._types[given["name"]] = given
+        logical = str(given.get("logicalType", "")).removeprefix("local-")
+        is_known = logical in ("decimal", *_TIMES)
+        inner = logical if is_known else given["type"]
+        if not is_known and not isinstance(inner, str):
+            return self._kind(inner)
+        return inner, False, int(given.get("scale", 0))
+
+    def field_of(
+        self, column: Field, known: Mapping[Type, tuple[str, ...]], fault: Fault
+    ) -> AvroField:
+        """The field of a column, in any case of its letters."""
+        found = [each for each in self.fields if each.name.lower() == column.name.lower()]
+        if len(found) != 1:
+            names = ", ".join(each.name for each in self.fields)
+            count = "two" if found else "no"
+            raise fault(f"the schema has {count} field {column.name}; it has: {names}")
+        if found[0].kind not in known[column.type]:
+            raise fault(
+                f"column {column.name} is {column.type}, and the schema has {found[0].kind} for "
+                f"it; it can have {' or '.join(known[column.type])}"
+            )
+        return found[0]
+
+    def decoded(self, message: bytes, where: Callable[[], str]) -> Mapping[str, Any]:
+        """The record of a message, which it fills."""
+        if not message.startswith(self._prefix):
+            raise InputError(
+                f"{where()}: it begins with {message[:5]!r}, and not as registries have it for "
+                "this schema (see registry_id)"
+            )
+        content = io.BytesIO(message)
+        content.seek(len(self._prefix))
+        try:
+            record: Mapping[str, Any] = self._avro.schemaless_reader(content, self._parsed)
+        except _FAULTS as error:
+            said = f"{type(error).__name__}: {error}".removesuffix(": ")
+            raise InputError(f"{where()}: no record of the schema: {said}") from None
+        if content.tell() != len(message):
+            more = len(message) - content.tell()
+            raise InputError(f"{where()}: no record of the schema: {more} bytes follow it")
+        return record
+
+    def encoded(self, record: Mapping[str, Any]) -> bytes:
+        """The message of a record; raises a ValueError if it is none of the schema."""
+        content = io.BytesIO()
+        content.write(self._prefix)
+        try:
+            self._avro.schemaless_writer(content, self._parsed, record)
+        except _FAULTS as error:
+            raise ValueError(f"{type(error).__name__}: {error}") from None
+        return content.getvalue()
+
+
+class AvroColumns:
+    """Makes columns of messages; what has none has NULLs."""
+
+    def __init__(self, avro: AvroSchema, schema: Schema, fault: Fault) -> None:
+        self._avro, self._schema = avro, schema
+        self._fields = [avro.field_of(each, _READ, fault) for each in schema.fields]
+
+    def table(self, messages: Sequence[bytes | None], where: RowPosition) -> pa.Table:
+        """The columns of some messages."""
+        records = [
+            None if each is None else self._avro.decoded(each, lambda row=row: where(row))  # type: ignore[misc]
+            for row, each in enumerate(messages)
+        ]
+        if not len(self._schema):
+            return pa.table({"": pa.nulls(len(records))})
+        arrays = [_column(field, records) for field in self._fields]
+        return conform(pa.table(arrays, names=self._schema.names), self._schema, where)
+
+
+class AvroResults:
+    """Makes messages of results, as the fields of a schema name their columns."""
+
+    def __init__(self, avro: AvroSchema, columns: Schema, fault: Fault) -> None:
+        self._avro, self._fault = avro, fault
+        lower = [name.lower() for name in columns.names]
+        names = {each.name.lower() for each in avro.fields}
+        for each in avro.fields:
+            if each.name.lower() not in lower:
+                raise fault(f"the schema has a field {each.name}; columns: {', '.join(lower)}")
+        missing = [name for name in lower if name not in names and name != "ts"]
+        if missing:
+            raise fault(f"the schema has no field {missing[0]}; only ts may be left out")
+        self._columns = [
+            (avro.field_of(each, _WRITTEN, fault), position)
+            for position, each in enumerate(columns.fields)
+            if each.name.lower() in names
+        ]
+
+    def messages(self, table: pa.Table) -> Iterator[bytes]:
+        """One message a result."""
+        columns = [table.column(position) for _, position in self._columns]
+        raw = [each.cast(_RAW.get(each.type, each.type)).to_pylist() for each in columns]
+        for values in zip(*raw, strict=True):
+            record = {
+                field.name: value for (field, _), value in zip(self._columns, values, strict=True)
+            }
+            try:
+                yield self._avro.encoded(record)
+            except ValueError as error:
+                raise self._fault(self._why(record, error)) from None
+
+    def _why(self, record: Mapping[str, Any], error: ValueError) -> str:
+        for field, _ in self._columns:
+            if record[field.name] is None and not field.is_nullable:
+                return f"{field.name} is NULL, and the schema has no null for it"
+        return f"a result does not fit the schema: {error}"
+
+
+def _package() -> Any:
+    try:
+        return importlib.import_module("fastavro")
+    except ImportError:
+        raise InputError(
+            "format = 'avro' needs the package fastavro; install it with pip install "
+            "'millpond[avro]'"
+        ) from None
+
+
+def _record(text: Any, fault: Fault) -> dict[str, Any]:
+    """The declared schema, which is one of a record."""
+    if not isinstance(text, str) or not text.strip():
+        raise fault(
+            "format = 'avro' needs the schema of the messages, as JSON: schema = "
+            """'{"type": "record", "name": "R", "fields": [{"name": "id", "type": "long"}]}'"""
+        )
+    try:
+        given = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise fault(f"schema is no JSON: {error}") from None
+    is_record = isinstance(given, dict) and given.get("type") == "record"
+    if not is_record or not isinstance(given.get("fields"), list):
+        raise fault("schema is the schema of a record, with fields")
+    return dict(given)
+
+
+def _physical(given: Any) -> Any:
+    """A schema without logical types."""
+    if isinstance(given, list):
+        return [_physical(each) for each in given]
+    if not isinstance(given, dict):
+        return given
+    kept = {key: value for key, value in given.items() if key != "logicalType"}
+    return {key: value if key == "default" else _physical(value) for key, value in kept.items()}
+
+
+def _column(field: AvroField, records: Sequence[Mapping[str, Any] | None]) -> pa.Array:
+    values = [None if each is None else each[field.name] for each in records]
+    if field.kind in _TIMES:
+        kind = _TIMES[field.kind]
+        return pa.array(values, pa.int32() if pa.types.is_date(kind) else pa.int64()).cast(kind)
+    if field.kind == "decimal":
+        values = [None if each is None else _decimal(each, field.scale) for each in values]
+        return pa.array(values, pa.float64())
+    return pa.array(values, _PHYSICAL[field.kind])
+
+
+def _decimal(digits: bytes, scale: int) -> float:
+    """The double that is next to a decimal.
+
+    >>> _decimal((-125).to_bytes(2, "big", signed=True), 2)
+    -1.25
+    """
+    return float(int.from_bytes(digits, "big", signed=True) / 10**scale)

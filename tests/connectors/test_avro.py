@@ -1,0 +1,168 @@
+"""Records of Avro as rows and as results, without a broker."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+from datetime import date, datetime
+from decimal import Decimal
+from uuid import UUID
+
+import pyarrow as pa
+import pytest
+
+from millpond.connectors.avro import AvroColumns, AvroResults, AvroSchema
+from millpond.connectors.sinks import Results
+from millpond.errors import InputError, OutputError
+from tests.connectors.declarations import schema, tuples
+
+fastavro = pytest.importorskip("fastavro", reason="pip install 'millpond[avro]' brings it")
+
+EVERYTHING = [
+    ("i", "int", "INT"),
+    ("l", ["null", "long"], "BIGINT"),
+    ("f", "float", "DOUBLE"),
+    ("d", "double", "DOUBLE"),
+    ("o", "boolean", "BOOLEAN"),
+    ("s", {"type": "string", "avro.java.string": "String"}, "STRING"),
+    ("e", {"type": "enum", "name": "E", "symbols": ["X", "Y"]}, "STRING"),
+    ("e2", "E", "STRING"),
+    ("u", {"type": "string", "logicalType": "uuid"}, "STRING"),
+    ("at", {"type": "int", "logicalType": "date"}, "DATE"),
+    ("ms", {"type": "long", "logicalType": "timestamp-millis"}, "TIMESTAMP"),
+    ("us", [{"type": "long", "logicalType": "local-timestamp-micros"}, "null"], "TIMESTAMP"),
+    ("x", {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}, "DOUBLE"),
+]
+
+
+def fault(said: str) -> InputError:
+    return InputError(f"S: {said}")
+
+
+def avro(*fields, registry_id: int = 0) -> AvroSchema:
+    text = {"type": "record", "name": "R", "fields": [{"name": n, "type": t} for n, t in fields]}
+    return AvroSchema(json.dumps(text), registry_id, fault)
+
+
+def message(given: AvroSchema, fields, row) -> bytes:
+    """As others write it: by the whole schema."""
+    whole = {"type": "record", "name": "R", "fields": [{"name": n, "type": t} for n, t in fields]}
+    content = io.BytesIO()
+    fastavro.schemaless_writer(content, fastavro.parse_schema(whole), row)
+    return content.getvalue()
+
+
+def test_values_of_all_types_are_read() -> None:
+    fields = [(name, kind) for name, kind, _ in EVERYTHING]
+    columns = schema(", ".join(f"{name.upper()} {kind}" for name, _, kind in EVERYTHING))
+    row = (1, None, 0.5, 2.5, True, "é", "Y", "X", UUID(int=7), date(2026, 1, 2))
+    row = (*row, datetime(2026, 1, 1), datetime(2026, 1, 1, 0, 0, 0, 7), Decimal("-1.25"))
+    sent = {name: value for (name, _), value in zip(fields, row, strict=True)}
+    sent["ms"], sent["us"] = 1_767_225_600_000, 1_767_225_600_000_007
+    known = avro(*fields)
+    found = AvroColumns(known, columns, fault).table([message(known, fields, sent), None], str)
+    assert tuples(found) == [(*row[:8], str(row[8]), *row[9:12], -1.25), (None,) * len(row)]
+
+
+def test_a_time_that_python_cannot_hold_is_read() -> None:
+    fields = [("at", {"type": "long", "logicalType": "timestamp-micros"})]
+    known = avro(*fields)
+    far = message(known, fields, {"at": 2**60})
+    found = AvroColumns(known, schema("at TIMESTAMP"), fault).table([far], str)
+    assert found["at"].cast(pa.int64()).to_pylist() == [2**60]
+
+
+def test_malformed_bytes_are_errors_and_never_wrong_rows() -> None:
+    fields = [("id", "long"), ("s", ["null", "string"]), ("v", "double")]
+    known, rng = avro(*fields, registry_id=7), random.Random(3)
+    columns = AvroColumns(known, schema("id BIGINT, s STRING, v DOUBLE"), fault)
+    good = known.encoded({"id": 2**40, "s": "text", "v": 1.5})
+    assert tuples(columns.table([good], str)) == [(2**40, "text", 1.5)]
+    wrong = [good[:end] for end in range(len(good))] + [good + b"\0", b"\x01" + good[1:]]
+    wrong += [rng.randbytes(rng.randrange(1, 30)) for _ in range(300 - len(wrong))]
+    for each in wrong:
+        with pytest.raises(InputError, match="row 3: "):
+            columns.table([good] * 3 + [each], lambda row: f"row {row}")
+
+
+@pytest.mark.parametrize(
+    ("text", "registry_id", "complaint"),
+    [
+        ("", 0, "S: format = 'avro' needs the schema of the messages, as JSON: schema = '{"),
+        ("{", 0, "schema is no JSON: "),
+        ('"long"', 0, "schema is the schema of a record, with fields"),
+        ('{"type": "record", "name": "R", "fields": [{"name": "a"}]}', 0, "no schema of Avro"),
+        (
+            '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "Q"}]}',
+            0,
+            "the schema has a type that it lacks: Q",
+        ),
+        (
+            '{"type": "record", "name": "R", "fields": [{"name": "b", "type": "long"}]}',
+            0,
+            "S: the schema has no field a; it has: b",
+        ),
+        (
+            '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "bytes"}]}',
+            0,
+            "column a is INT, and the schema has bytes for it; it can have int or ",
+        ),
+        (
+            '{"type": "record", "name": "R", "fields": [{"name": "a", "type": ["int", "long"]}]}',
+            0,
+            "the schema has a union for it",
+        ),
+        ("{}", "x", "schema is the schema of a record"),
+        (
+            '{"type": "record", "name": "R", "fields": []}',
+            "x",
+            "registry_id is the number of the schema, not 'x'",
+        ),
+    ],
+)
+def test_wrong_schemas_are_refused(text, registry_id, complaint) -> None:
+    with pytest.raises(InputError) as caught:
+        AvroColumns(AvroSchema(text, registry_id, fault), schema("a INT"), fault)
+    assert complaint in str(caught.value)
+
+
+def results(columns: str, *fields) -> AvroResults:
+    return AvroResults(avro(*fields), Results("q", schema(columns)).columns, fault)
+
+
+def test_results_are_written_as_others_read_them() -> None:
+    fields = [
+        ("weight", "long"),
+        ("a", ["null", "int"]),
+        ("at", {"type": "long", "logicalType": "timestamp-micros"}),
+        ("day", {"type": "int", "logicalType": "date"}),
+        ("s", "string"),
+    ]
+    columns = "a INT, at TIMESTAMP, day DATE, s STRING"
+    found = results(columns, *fields)
+    moment, day = datetime(2026, 1, 1, 12), date(2026, 1, 2)
+    types = pa.schema([("ts", pa.int64()), ("weight", pa.int64()), ("a", pa.int32())])
+    types = pa.schema(
+        [*types, ("at", pa.timestamp("us")), ("day", pa.date32()), ("s", pa.string())]
+    )
+    table = pa.table([[1], [-1], [None], [moment], [day], ["é"]], schema=types)
+    (written,) = found.messages(table)
+    read = AvroColumns(avro(*fields), schema(f"weight BIGINT, {columns}"), fault)
+    assert tuples(read.table([written], str)) == [(-1, None, moment, day, "é")]
+    nothing = table.set_column(5, "s", pa.array([None], pa.string()))
+    with pytest.raises(InputError, match="S: s is NULL, and the schema has no null for it"):
+        list(found.messages(nothing))
+
+
+@pytest.mark.parametrize(
+    ("fields", "complaint"),
+    [
+        ([("a", "int")], "the schema has no field weight; only ts may be left out"),
+        ([("weight", "long"), ("b", "int")], "the schema has a field b; columns: ts, weight, a"),
+        ([("weight", "long"), ("a", "float")], "column a is INT, and the schema has float for it"),
+    ],
+)
+def test_schemas_that_do_not_fit_results_are_refused(fields, complaint) -> None:
+    with pytest.raises((InputError, OutputError), match=complaint):
+        results("a INT", *fields)

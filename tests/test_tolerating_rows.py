@@ -1,0 +1,146 @@
+"""Queries of rows that tolerate false negatives: none is wrong, no more are missed than said."""
+
+from collections import Counter
+
+import pytest
+
+from millpond import Engine
+from millpond.errors import CqlError
+from millpond.identities import StreamId
+from tests.test_thinning import thin
+from tests.test_tolerating import engine_with, exact_part, fed, results, tuples
+
+QUERIES = {
+    "stream": "SELECT k, v FROM S WHERE v > 30",
+    "window": "SELECT k, x + 1 AS y FROM S [RANGE 6 SLIDE 3] WHERE v < 60",
+    "different": "RELATION SELECT DISTINCT k, v % 10 AS r FROM S [RANGE 6]",
+    "met": "RELATION SELECT kind, v FROM S [RANGE 6], Kinds WHERE k = i AND v > 20",
+    "snapshots": "SELECT Rstream k, v FROM S [RANGE 2] WHERE v > 50",
+}
+SAID = "TOLERATE (FALSE NEGATIVES 400 PERCENT, FALSE POSITIVES 0 PERCENT)"
+ROWS = tuples(480)
+
+
+def content(engine, query):
+    """At each time at which it has changed, how often each row is there."""
+    names = [name for name in engine.query_entry(query).plan.schema.names if name != "stands_for"]
+    present, found = Counter(), {}
+    for row in engine.results(query, "rows"):
+        present[repr([row[name] for name in names])] += row.get("weight", 1)
+        found[row["ts"]] = +present
+    return found
+
+
+def test_no_row_is_wrong_and_while_nothing_is_dropped_none_is_missing():
+    exact = fed(engine_with(QUERIES), ROWS)
+    calm = fed(engine_with(QUERIES, SAID), ROWS)
+    sampled = fed(engine_with(QUERIES, SAID), ROWS, 5, (20, 50, 20, 100, 30))
+    for name in QUERIES:
+        assert exact_part(calm.results(name, "rows"), exact, name) == results(exact, name)
+        assert {row["stands_for"] for row in calm.results(name, "rows")} == {1.0}
+        truth, found = content(exact, name), content(sampled, name)
+        missing = 0
+        for at in truth.keys() & found.keys():
+            assert found[at] <= truth[at], (name, at)
+            missing += (truth[at] - found[at]).total()
+        assert missing
+    assert sampled.quality("stream").false_positives == 0
+    assert sampled.quality("stream").false_negatives == pytest.approx(70 / 0.3)
+
+
+def stood_for(engine, query, until=20):
+    """How many rows of the exact answer those stand for that are there at a time, or came by it."""
+    rows = engine.results(query, "rows")
+    return sum(
+        row["weight"] * row.get("stands_for", 1) for row in rows if (row["ts"] or 0) <= until
+    )
+
+
+def test_as_many_rows_are_missed_as_those_that_are_there_say():
+    """Over some seeds the sum of what rows stand for is in the mean how many there are; where
+    equal ones count once it is at least that, as it says less of them is missed."""
+    texts = {name: QUERIES[name] for name in ("stream", "different")}
+    exact = fed(engine_with(texts), ROWS)
+    truth = {name: stood_for(exact, name) for name in texts}
+    found: dict[str, list[float]] = {name: [] for name in texts}
+    for seed in range(8):
+        with fed(engine_with(texts, SAID, seed=seed), ROWS, 2, (25, 60)) as engine:
+            for name in texts:
+                found[name].append(stood_for(engine, name))
+    mean = {name: sum(each) / len(each) for name, each in found.items()}
+    error = 4 * (truth["stream"] * 3.0 / 8) ** 0.5  # w - 1 is the variance of a draw, 3 at most
+    assert abs(mean["stream"] - truth["stream"]) < error
+    assert mean["different"] > truth["different"]
+
+
+def test_no_more_are_missed_than_is_tolerated(tmp_path):
+    store = str(tmp_path / "store")
+    texts = {"q": QUERIES["stream"]}
+    engine = engine_with(texts, "TOLERATE (FALSE NEGATIVES 100 PERCENT)", store=store)
+    engine.execute("ALTER STREAM S KEEP 5 PERCENT")
+    assert engine.quality("q").kept_percent == 50
+    assert engine.quality("q").false_negatives == 100
+    engine.execute(
+        "ALTER QUERY q TOLERATE (FALSE NEGATIVES 300 PERCENT, SAMPLE AT LEAST 1 PERCENT)"
+    )
+    engine.push("S", ROWS[:240])
+    engine.close()
+    said = "TOLERATE (SAMPLE AT LEAST 1 PERCENT, FALSE NEGATIVES 300 PERCENT)"
+    with Engine({"overload": "approximate", "validate": "on"}, store=store) as engine:
+        assert str(engine.query_entry("q").tolerates) == said
+        assert engine.quality("q").kept_percent == 25
+        shown = engine.execute("SHOW QUALITY")[0].to_pylist()[0]
+        assert (shown["at least"], shown["false negatives"]) == (25, 300)
+        thin(engine, 25)
+        assert engine.quality("q").dropped > 120
+        assert engine.quality("q").exact == "from 12 on"
+        engine.execute("ALTER STREAM S KEEP 100 PERCENT")
+        engine.push("S", ROWS[460:])
+        engine.finish()
+        assert engine.quality("q").exact == "now"
+
+
+def test_what_is_said_for_all_is_said_of_rows_too():
+    engine = engine_with({})
+    engine.execute("SET tolerate = 'SAMPLE AT LEAST 5 PERCENT, FALSE NEGATIVES 100 PERCENT'")
+    for name in ("stream", "different"):
+        engine.execute(f"CREATE QUERY {name} AS {QUERIES[name]}")
+        assert engine.query_entry(name).tolerates.needed_percent == 50
+    engine.execute("CREATE QUERY number AS SELECT count(*) AS n FROM S [RANGE 5]")
+    assert engine.query_entry("number").tolerates.needed_percent == 5
+    engine.execute("CREATE QUERY last AS SELECT k FROM S [ROWS 5]")
+    assert engine.query_entry("last").tolerates is None
+    assert StreamId("S") in engine.inputs.kept
+
+
+REFUSED = {
+    "SELECT count(*) AS n FROM S": "for counts and sums write SAMPLE AT LEAST",
+    "SELECT k FROM S [ROWS 5]": "write RANGE",
+    "SELECT A.k FROM S A [RANGE 3], S B [RANGE 3] WHERE A.k = B.k": "can meet several rows",
+    "SELECT k FROM S [RANGE 5] WHERE NOT EXISTS (SELECT * FROM O WHERE o = k)": "subquery",
+    "SELECT k FROM S [RANGE 5] EXCEPT SELECT least FROM O": "are of rows, as SELECT",
+    "SELECT DISTINCT k FROM S [RANGE 5]": "comes later, when it is no news",
+    "SELECT k AS stands_for FROM S": "would be there twice",
+}
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_rows_of_which_it_is_not_known_what_is_missing_are_refused(text):
+    with pytest.raises(CqlError) as refusal:
+        engine_with({"q": text}, SAID)
+    assert REFUSED[text] in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ("FALSE NEGATIVES 0 PERCENT", "or write EXACT"),
+        ("FALSE POSITIVES 100 PERCENT", "less than 100"),
+        ("FALSE ALARMS 1 PERCENT", "NEGATIVES or POSITIVES"),
+        ("FALSE NEGATIVES 5 PERCENT, ERROR 2 PERCENT", "ERROR is of numbers"),
+        ("SAMPLE AT LEAST 5 PERCENT", "have FALSE NEGATIVES n PERCENT"),
+    ],
+)
+def test_what_cannot_be_tolerated_is_refused(said, reason):
+    with pytest.raises(CqlError, match=reason):
+        engine_with({"q": QUERIES["stream"]}, f"TOLERATE ({said})")
