@@ -82,3 +82,17 @@ def test_difference_sees_weights_values_and_times():
         assert difference(one, other)
         assert difference(other, one)
     assert difference([(1, 1, (math.nan,))], [(1, 1, (None,))])
+
+
+def test_a_selection_below_a_rows_window_join_is_another_query():
+    """Pushed down it filters tuples out before the window, from which others leave more slowly."""
+    columns = [("t", "BIGINT"), ("k", "INT"), ("x", "INT")]
+    streams = {
+        "R": (columns, [(1, 0, (1, 7, 1)), (2, 1, (2, 7, 0))]),
+        "S": (columns, [(3, 0, (3, 7, 5))]),
+    }
+    join = "SELECT ISTREAM A.t FROM {} A, S [ROWS 1] B WHERE A.k = B.k"
+    above = reference.evaluate(join.format("R [ROWS 1]") + " AND A.x > 0", streams)
+    below = reference.evaluate(join.format("R [ROWS 1 PRECEDING WHERE x > 0]"), streams)
+    assert above == []
+    assert [row for _, _, row in below] == [(1,)]

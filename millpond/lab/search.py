@@ -3,7 +3,8 @@
 A `SEARCH` says which values are tried, what the print says of them, and what is measured. Points
 are drawn from its grid; one that what is printed excludes is not tried, one that fails too often
 for its sentences to stand is left at once. Of those that stand the one with the most room is kept,
-and each of its values is changed until sentences fail. What is found is recorded beside it.
+and each of its values is changed until sentences fail. Where none stands, the nearest is kept: of
+those that fail in the fewest sentences the one with the most room. What is found is recorded.
 """
 
 import json
@@ -23,6 +24,8 @@ from millpond.lab.words import MOST_SEEDS
 RECORDS = Path(__file__).with_name("searches")
 FIRST_SEED = 100
 """Searches look at other seeds than experiments, which begin at 2000."""
+NEAREST_TRIED = 3
+"""So many points are looked at on all seeds where none stands."""
 Point: TypeAlias = Mapping[str, float]
 """A value for each name of the space."""
 Margins: TypeAlias = Mapping[str, float]
@@ -46,8 +49,9 @@ class Search:
 
     @cached_property
     def found(self) -> Point:
-        """The point that was recorded."""
-        recorded = read(self.name)["found"]
+        """The point that was recorded: one in which all stands, or else the nearest."""
+        record = read(self.name)
+        recorded = record.get("found") or record["nearest"]
         return {name: float(recorded[name]) for name in self.space}
 
 
@@ -75,12 +79,12 @@ def look(search: Search, effort: Effort, told: Callable[[str], None]) -> dict[st
     drawn = list(_drawn(search, effort.draws))
     possible = [point for point in drawn if search.is_possible(point)]
     told(f"{len(possible)} of {len(drawn)} points are possible by what is printed")
-    standing: list[tuple[Standing, Point]] = []
+    tried: list[tuple[Standing, Point]] = []
     for number, point in enumerate(possible):
-        found = _try(search, point, effort.seeds)
-        if found.stands:
-            standing.append((found, point))
-        told(f"{number + 1} of {len(possible)} tried, {len(standing)} stand")
+        tried.append((_try(search, point, effort.seeds), point))
+        count = sum(found.stands for found, _ in tried)
+        told(f"{number + 1} of {len(possible)} tried, {count} stand")
+    standing = [each for each in tried if each[0].stands]
     record: dict[str, Any] = {
         "repeat": f"millpond lab search {search.name} --draws {effort.draws}",
         "facts": search.facts,
@@ -96,6 +100,10 @@ def look(search: Search, effort: Effort, told: Callable[[str], None]) -> dict[st
         record["neighbours"] = neighbours(search, chosen, effort.neighbour_seeds, told)
         record["neighbour_seeds"] = effort.neighbour_seeds
         record["points"] = [dict(point) for _, point in standing]
+    elif tried:
+        near, point = _nearest(search, tried, effort.seeds)
+        record |= {"nearest": dict(point), "room": round(near.room, 3)}
+        record["failing"] = list(near.failing)
     return record | {"processor_seconds": round(time.process_time() - begin)}
 
 
@@ -112,6 +120,19 @@ def _drawn(search: Search, draws: int) -> Iterator[Point]:
         }
 
 
+def _nearest(
+    search: Search, tried: Sequence[tuple[Standing, Point]], seeds: int
+) -> tuple[Standing, Point]:
+    """Of the few points that were left with the fewest sentences failing the best on all seeds."""
+    few = sorted(tried, key=lambda each: _nearness(each[0]), reverse=True)[:NEAREST_TRIED]
+    looked = [(stands(search, point, seeds, to_the_end=True), point) for _, point in few]
+    return max(looked, key=lambda each: _nearness(each[0]))
+
+
+def _nearness(found: Standing) -> tuple[int, float]:
+    return -len(found.failing), found.room
+
+
 def _try(search: Search, point: Point, seeds: int) -> Standing:
     screened = search.screen(point, FIRST_SEED - 1)
     failing = [name for name, margin in screened.items() if margin < 1]
@@ -120,17 +141,18 @@ def _try(search: Search, point: Point, seeds: int) -> Standing:
     return stands(search, point, seeds)
 
 
-def stands(search: Search, point: Point, seeds: int) -> Standing:
-    """Try seed by seed, until a sentence fails on more than is allowed it."""
+def stands(search: Search, point: Point, seeds: int, to_the_end: bool = False) -> Standing:
+    """Try seed by seed, to the end or until a sentence fails on more than is allowed it."""
     allowed = seeds - math.ceil(MOST_SEEDS * seeds)
     found: dict[str, list[float]] = {}
+    failing: list[str] = []
     for seed in range(FIRST_SEED, FIRST_SEED + seeds):
         for name, margin in search.measure(point, seed).items():
             found.setdefault(name, []).append(margin)
         failing = [name for name, all_ in found.items() if sum(x < 1 for x in all_) > allowed]
-        if failing:
-            return Standing(False, _room(found, allowed), failing)
-    return Standing(True, _room(found, allowed))
+        if failing and not to_the_end:
+            break
+    return Standing(not failing, _room(found, allowed), failing)
 
 
 def _room(found: Mapping[str, Sequence[float]], allowed: int) -> float:
@@ -174,9 +196,9 @@ def read(name: str, folder: Path = RECORDS) -> dict[str, Any]:
 
 
 def write(name: str, record: Mapping[str, Any], folder: Path = RECORDS) -> Path:
-    """Record a search, if it found a setting; without one what is recorded stays."""
-    if "found" not in record:
-        raise StateError(f"nothing stands among the points of {name}: what is recorded stays")
+    """Record a search: the setting that it found, or the nearest."""
+    if "found" not in record and "nearest" not in record:
+        raise StateError(f"no point of {name} was possible: what is recorded stays")
     path = folder / f"{name}.json"
     try:
         path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -19,6 +19,8 @@ HUGE = 3.0
 """Three times at least: "a huge margin", "vastly"."""
 FEW = 0.1
 """A tenth at most: "very few"."""
+SLIGHTLY = 0.05
+"""On a figure: by a twentieth of its axis at most."""
 MOST_SEEDS = 0.9
 """What a figure shows of one draw must be so on nine seeds of ten at least."""
 

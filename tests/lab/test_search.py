@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -55,10 +56,21 @@ def test_a_sentence_may_fail_on_one_seed_of_ten_and_on_no_more() -> None:
     assert not stands(made_up(unlucky=(1,)), point, 3).stands
 
 
-def test_without_a_point_that_stands_what_is_recorded_stays(tmp_path: Path) -> None:
+def test_without_a_point_that_stands_the_nearest_is_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     nothing = look(made_up(limit=9.0), Effort(draws=8), quiet)
     assert (nothing["standing"], "found" in nothing) == (0, False)
-    with pytest.raises(StateError, match="nothing stands among the points of made-up"):
+    assert nothing["nearest"] == {"width": 3.0, "height": 2.0}
+    assert nothing["failing"] == ["wide"]
+    monkeypatch.setattr(search.read, "__defaults__", (tmp_path,))
+    search.write("made-up", nothing, tmp_path)
+    assert made_up().found == nothing["nearest"]
+
+
+def test_without_a_possible_point_what_is_recorded_stays(tmp_path: Path) -> None:
+    nothing = look(replace(made_up(), is_possible=lambda point: False), Effort(draws=8), quiet)
+    with pytest.raises(StateError, match="no point of made-up was possible"):
         search.write("made-up", nothing, tmp_path)
 
 

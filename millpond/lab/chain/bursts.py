@@ -32,11 +32,16 @@ CHOSEN = (
 
 @dataclass(frozen=True)
 class Setting:
-    """A plan, how many tuples a second each of its streams brings, and for how long."""
+    """A plan, how many tuples a second each of its streams brings, and for how long.
+
+    With `measure_seconds` strategies know the averages of the last such window, not the true ones.
+    """
 
     plan: Callable[[], SimulatedPlan]
     tuples_per_second: Mapping[str, float]
     seconds: float = 60.0
+    quantum_seconds: float = QUANTUM_SECONDS
+    measure_seconds: float | None = None
 
 
 def queue_size_experiment(
@@ -70,7 +75,10 @@ def process(workload: str, tuples_per_second: float) -> ArrivalProcess:
 
 
 def run_setting(
-    setting: Setting, seeds: Sequence[int], workloads: Sequence[str] = WORKLOADS
+    setting: Setting,
+    seeds: Sequence[int],
+    workloads: Sequence[str] = WORKLOADS,
+    strategies: Sequence[str] = STRATEGIES,
 ) -> Tables:
     """Peak and mean queue size for every workload, seed and strategy, and one run over time."""
     rows: list[tuple[str, int, str, float, float, float, int]] = []
@@ -81,7 +89,7 @@ def run_setting(
                 name: process(workload, rate).until(setting.seconds, 100 * seed + place)
                 for place, (name, rate) in enumerate(setting.tuples_per_second.items())
             }
-            for strategy in STRATEGIES:
+            for strategy in strategies:
                 record = _simulate(setting, strategy, arrivals, seed)
                 rows.append((workload, seed, strategy, *_summary(record)))
                 if seed == seeds[0]:
@@ -95,8 +103,9 @@ def run_setting(
 def _simulate(
     setting: Setting, strategy: str, arrivals: Mapping[str, FloatArray], seed: int
 ) -> Record:
-    scheduled = make(strategy, slice_seconds=QUANTUM_SECONDS)
-    return simulate(setting.plan(), scheduled, arrivals, Conditions(seed=seed))
+    scheduled = make(strategy, slice_seconds=setting.quantum_seconds)
+    conditions = Conditions(seed=seed, measure_seconds=setting.measure_seconds)
+    return simulate(setting.plan(), scheduled, arrivals, conditions)
 
 
 def _summary(record: Record) -> tuple[float, float, float, int]:

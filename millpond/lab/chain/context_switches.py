@@ -33,7 +33,7 @@ from millpond.simulator import simulate
 QUERIES = {
     "two operators": two_operators.SETTING,
     "four operators": four_operators.SETTING,
-    "stored join": stored_join.SETTING,
+    "stored join": stored_join.PLAIN_SETTING,
     "window join": window_join.SETTING,
     "three queries": three_queries.SETTING,
 }

@@ -52,8 +52,10 @@ def chart_search(
 ) -> Search:
     """The search for a chart and a load such as these sentences stand on both workloads."""
 
+    workloads = list(dict.fromkeys(each for sentence in sentences for each in sentence.workloads))
+
     def measure(point: Point, seed: int) -> Margins:
-        return margins_of(sentences, run_setting(setting(point), [seed]))
+        return margins_of(sentences, run_setting(setting(point), [seed], workloads))
 
     def screen(point: Point, seed: int) -> Margins:
         short = replace(setting(point), seconds=SCREEN_SECONDS)

@@ -2,7 +2,8 @@
 
 A projection (2.7 µs), a selection (0.53 µs, selectivity 0.0009) and a selection of 2 s work on
 70,000 elements that come in two bursts, each followed by 80 s at 250 a second. Once the source is
-autonomous, and once the thread that schedules must emit the elements itself.
+autonomous, and once the thread that schedules must emit the elements itself. Chain serves as FIFO
+does until it has profiled the operators.
 """
 
 from __future__ import annotations
@@ -11,12 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from millpond.scheduling.snapshot import FloatArray, PlanSnapshot
+from millpond.scheduling.snapshot import FloatArray, Observation, PlanSnapshot
 from millpond.scheduling.strategies.gts import Gts
 from millpond.scheduling.strategies.hmts import Hmts
-from millpond.scheduling.strategy import Strategy
 from millpond.scheduling.threads.configuration import Configuration, Partition
-from millpond.scheduling.threads.three_levels import ThreeLevels
+from millpond.scheduling.threads.three_levels import Configure, ThreeLevels
 from millpond.scheduling.threads.virtual_operators import operator_edges
 from millpond.simulator import Conditions, Listed, Record, SimulatedPlan, simulate
 
@@ -29,6 +29,8 @@ SLICE_SECONDS = 0.05
 FIFO_BLOCK = 20
 TOGETHER = 5
 """So many elements of a slow phase arrive at one instant, which spares simulating idle waits."""
+LAST_FILTERED = 2_000
+"""So many of the last elements the first selection filters out, as the text tells."""
 SOURCES = ("autonomous", "same thread")
 STRATEGIES = ("fifo", "chain", "hmts")
 
@@ -42,8 +44,11 @@ class Elements:
     expensive_keeps: FloatArray
 
     @classmethod
-    def drawn(cls, seed: int, share: float = 1.0) -> Elements:
-        """Exponential gaps around each phase's mean, and independent selections."""
+    def drawn(cls, seed: int, share: float = 1.0, reaching: int | None = None) -> Elements:
+        """Exponential gaps around each phase's mean, and independent selections.
+
+        With `reaching`, so many reach the last selection, and none of the last 2,000 elements does.
+        """
         generator = np.random.default_rng(seed)
         gaps = []
         for count, per_second in PHASES:
@@ -53,6 +58,9 @@ class Elements:
         between = np.concatenate(gaps)
         keeps = generator.random(len(between)) < NARROW_SELECTIVITY
         last = generator.random(len(between)) < EXPENSIVE_SELECTIVITY
+        if reaching is not None:
+            keeps = np.zeros(len(between), dtype=bool)
+            keeps[generator.choice(len(between) - LAST_FILTERED, reaching, replace=False)] = True
         return cls(between, keeps.astype(np.float64), last.astype(np.float64))
 
     @property
@@ -66,7 +74,7 @@ class Elements:
         return float(self.gap_seconds.sum())
 
 
-def simulated(source: str, name: str, elements: Elements) -> Record:
+def simulated(source: str, name: str, elements: Elements, profiling_seconds: float = 0.0) -> Record:
     """One run: on two processors, or, where one thread does everything, on one."""
     emits = source == "same thread"
     conditions = Conditions(
@@ -77,8 +85,27 @@ def simulated(source: str, name: str, elements: Elements) -> Record:
     )
     gaps = elements.gap_seconds
     arrivals = np.zeros(len(gaps)) if emits else np.cumsum(gaps)
-    strategy = _emitting(name) if emits else _beside_the_source(name)
+    configured = _emitting if emits else _beside_the_source
+    strategy = ThreeLevels(configured(name))
+    if name == "chain":
+        strategy = Profiled(configured("fifo"), configured(name), profiling_seconds)
     return simulate(_query(elements, emits), strategy, {"s": arrivals}, conditions)
+
+
+class Profiled(ThreeLevels):
+    """One configuration until the operators are profiled, another from then on."""
+
+    def __init__(self, first: Configure, then: Configure, seconds: float) -> None:
+        super().__init__(first)
+        self._then: Configure | None = then
+        self._seconds = seconds
+
+    def observe(self, observation: Observation) -> None:
+        """Go over as soon as it is time."""
+        super().observe(observation)
+        if self._then is not None and observation.now_seconds >= self._seconds:
+            then, self._then = self._then, None
+            self.reconfigure(then)
 
 
 def _query(elements: Elements, emits: bool) -> SimulatedPlan:
@@ -94,18 +121,16 @@ def _query(elements: Elements, emits: bool) -> SimulatedPlan:
     return plan
 
 
-def _beside_the_source(name: str) -> Strategy:
+def _beside_the_source(name: str) -> Configure:
     if name == "hmts":
-        return Hmts(turn_seconds=SLICE_SECONDS)
+        return Hmts(turn_seconds=SLICE_SECONDS).hybrid
     if name == "fifo":
-        return Gts(name, max_tuples=FIFO_BLOCK)
-    return Gts(name, slice_seconds=SLICE_SECONDS)
+        return Gts(name, max_tuples=FIFO_BLOCK).graph_threaded
+    return Gts(name, slice_seconds=SLICE_SECONDS).graph_threaded
 
 
-def _emitting(name: str) -> Strategy:
-    return ThreeLevels(
-        {"fifo": _fifo_in_turn, "chain": _chain_in_turn, "hmts": _hybrid_with_source}[name]
-    )
+def _emitting(name: str) -> Configure:
+    return {"fifo": _fifo_in_turn, "chain": _chain_in_turn, "hmts": _hybrid_with_source}[name]
 
 
 def _fifo_in_turn(plan: PlanSnapshot) -> Configuration:

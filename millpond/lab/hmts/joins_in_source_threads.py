@@ -36,9 +36,15 @@ def falls_after(rates: FloatArray, seconds: FloatArray) -> float:
     return float(seconds[below[0]]) if len(below) else float("inf")
 
 
-def coupled(join: str, elements: int, factor: float = 1.0) -> FloatArray:
-    """When elements are emitted by two sources whose threads run the join, one at a time."""
+def coupled(
+    join: str, elements: int, factor: float = 1.0, generator: np.random.Generator | None = None
+) -> FloatArray:
+    """When elements are emitted by two sources whose threads run the join, one at a time.
+
+    They are due evenly, or with gaps that the generator draws.
+    """
     emitted: tuple[list[float], list[float]] = ([], [])
+    schedule = [_schedule(elements, generator) for _ in emitted]
     due, free_seconds = [0.0, 0.0], 0.0
     for _ in range(2 * elements // TOGETHER):
         side = 0 if due[0] <= due[1] else 1
@@ -47,10 +53,19 @@ def coupled(join: str, elements: int, factor: float = 1.0) -> FloatArray:
         partners = TOGETHER * (len(other) - bisect_left(other, start - WINDOW_SECONDS))
         free_seconds = start + TOGETHER * partners * probe_seconds(join, factor)
         mine.append(start)
-        due[side] = max(free_seconds, len(mine) * TOGETHER / ELEMENTS_PER_SECOND)
+        due[side] = max(free_seconds, schedule[side][len(mine)])
         if len(mine) * TOGETHER >= elements:
             due[side] = float("inf")
     return np.sort(np.concatenate(emitted))
+
+
+def _schedule(elements: int, generator: np.random.Generator | None) -> list[float]:
+    """When a source would emit its blocks, and one more, if it had not to wait."""
+    count = elements // TOGETHER + 1
+    if generator is None:
+        return [place * TOGETHER / ELEMENTS_PER_SECOND for place in range(count)]
+    gaps = generator.exponential(1 / ELEMENTS_PER_SECOND, (count, TOGETHER)).sum(axis=1)
+    return [float(each) for each in np.cumsum(gaps) - gaps[0]]
 
 
 def decoupled(join: str, elements: int) -> Record:

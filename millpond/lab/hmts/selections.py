@@ -5,7 +5,7 @@ printed: enqueue and dequeue together are set to 1.5 µs, with which direct inte
 ahead of OTS for one query. One simulated tuple stands for ten elements.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -39,13 +39,18 @@ def simulated(
     queue_seconds: float = QUEUE_SECONDS,
     switch_seconds: float = THREAD_SWITCH_SECONDS,
     seed: int = 0,
+    selectivities: Sequence[float] = SELECTIVITIES,
+    by_chance: bool = False,
 ) -> Record:
-    """Serve so many elements by so many queries alike on two processors."""
+    """Serve so many elements by so many queries alike on two processors.
+
+    The source makes them evenly, or with inter-arrival times `by_chance`.
+    """
     plan = SimulatedPlan()
     stream = plan.stream("s")
     for number in range(queries):
         cost = SELECTION_SECONDS * ELEMENTS_IN_TUPLE
-        plan.path(f"q{number}", stream, [(cost, each) for each in SELECTIVITIES])
+        plan.path(f"q{number}", stream, [(cost, each) for each in selectivities])
     conditions = Conditions(
         processors=2,
         seed=seed,
@@ -54,5 +59,9 @@ def simulated(
         thread_switch_seconds=switch_seconds,
     )
     made = np.arange(1, elements // ELEMENTS_IN_TUPLE + 1) * ELEMENTS_IN_TUPLE
-    times = np.ceil(made / ELEMENTS_PER_SECOND / BLOCK_SECONDS) * BLOCK_SECONDS
+    come = made / ELEMENTS_PER_SECOND
+    if by_chance:
+        gap = ELEMENTS_IN_TUPLE / ELEMENTS_PER_SECOND
+        come = np.cumsum(np.random.default_rng(seed).exponential(gap, len(made)))
+    times = np.ceil(come / BLOCK_SECONDS) * BLOCK_SECONDS
     return simulate(plan, CONFIGURATIONS[configuration](), {"s": times}, conditions)

@@ -26,7 +26,10 @@ Range: TypeAlias = tuple[float, float]
 
 @dataclass(frozen=True)
 class Ranges:
-    """Where costs, in units that are scaled to the load, and selectivities are drawn from."""
+    """Where costs, in units that are scaled to the load, and selectivities are drawn from.
+
+    Operators cost `deeper` times as much with each that is between them and a leaf's reader.
+    """
 
     leaf_cost: Range = (1.0, 2.0)
     leaf_selectivity: Range = (0.1, 0.3)
@@ -37,11 +40,12 @@ class Ranges:
     join_selectivity: Range = (0.3, 1.0)
     growing_selectivity: Range = (1.0, 1.3)
     growing_share: float = 0.2
+    deeper: float = 1.0
 
 
-def sixteen_queries(ranges: Ranges, cost_scale: float = 1.0) -> SimulatedPlan:
+def sixteen_queries(ranges: Ranges, cost_scale: float = 1.0, seed: int = SEED) -> SimulatedPlan:
     """The plan: 6 queries without join, 5 with one, 3 with two, one with three, one with four."""
-    return _Drawn(ranges, cost_scale).plan
+    return _Drawn(ranges, cost_scale, seed).plan
 
 
 @cache
@@ -67,10 +71,11 @@ def _load(plan: SimulatedPlan) -> float:
 class _Drawn:
     """Draws the plan operator by operator; the same draws whatever the ranges."""
 
-    def __init__(self, ranges: Ranges, cost_scale: float) -> None:
+    def __init__(self, ranges: Ranges, cost_scale: float, seed: int) -> None:
         self.ranges, self.cost_scale = ranges, cost_scale
-        self.generator = np.random.default_rng(SEED)
+        self.generator = np.random.default_rng(seed)
         self.plan = SimulatedPlan()
+        self.depths: list[int] = []
         streams = [self.plan.stream(f"s{number}") for number in range(len(RATES))]
         for number, length in enumerate(SIMPLE_LENGTHS):
             source = streams[number % len(streams)]
@@ -99,13 +104,21 @@ class _Drawn:
         return at
 
     def _operator(self, source: int | str, cost: Range, selectivity: Range) -> int:
-        scaled = self.cost_scale * self._between(cost)
+        scaled = self._scaled(cost, source)
         return self.plan.operator(self._name(), source, scaled, self._between(selectivity))
+
+    def _scaled(self, cost: Range, *sources: int | str) -> float:
+        """A cost that rises with the depth at which its operator stands."""
+        depth = 1 + max(
+            (self.depths[each] for each in sources if isinstance(each, int)), default=-1
+        )
+        self.depths.append(depth)
+        return self.cost_scale * self.ranges.deeper ** max(depth - 1, 0) * self._between(cost)
 
     def _join(self, left: int, right: int) -> int:
         """A symmetric hash join, which takes tuples as they come; few yield more than one."""
         ranges = self.ranges
-        cost = self.cost_scale * self._between(ranges.join_cost)
+        cost = self._scaled(ranges.join_cost, left, right)
         grows = self.generator.random() < ranges.growing_share
         selectivity = self._between(
             ranges.growing_selectivity if grows else ranges.join_selectivity

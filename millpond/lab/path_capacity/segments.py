@@ -10,18 +10,24 @@ s; FIFO serves tuple by tuple. Overhead is told by how often the scheduler chang
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from millpond.lab.experiment import Claim, Figure, Instead, Tables, experiment
-from millpond.lab.path_capacity.workload import KEPT, NOTE, UNIT_SECONDS, Setting, run_phases
+from millpond.lab.path_capacity.workload import (
+    DRAWN,
+    DRAWN_NOTE,
+    UNIT_SECONDS,
+    Setting,
+    run_phases,
+    shortened,
+)
 from millpond.lab.tables import picked, table_of
 from millpond.lab.words import CLEARLY, SAME, about, on_most_seeds, told_by_seed
 from millpond.scheduling.registry import make
 
-SETTING = replace(KEPT, phase_seconds=50.0)
+SETTING = shortened(DRAWN, 50.0)
 BY_TIME = {"slice_seconds": UNIT_SECONDS}
 SERVICE: Mapping[str, Mapping[str, object]] = {
     "path-capacity": BY_TIME,
@@ -158,5 +164,5 @@ def _instead(sentence: Compared, ratios: Sequence[float]) -> Instead:
 
 
 EXPERIMENT = experiment(
-    __name__, "Sections 3.1 and 3.3, Segment and FIFO", note=NOTE, seeds=10, long=True
+    __name__, "Sections 3.1 and 3.3, Segment and FIFO", note=DRAWN_NOTE, seeds=10, long=True
 )

@@ -8,26 +8,26 @@ Here it is the setting drawn, with phases of 100 s. Its latency is compared seed
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import chain
 
 import numpy as np
 
 from millpond.lab.experiment import Claim, Figure, Instead, Tables, experiment
 from millpond.lab.path_capacity.workload import (
-    KEPT,
-    NOTE,
+    DRAWN,
+    DRAWN_NOTE,
     UNIT_SECONDS,
     Setting,
     record_of,
     run_phases,
+    shortened,
 )
 from millpond.lab.tables import table_of
 from millpond.lab.words import SAME, on_most_seeds
 from millpond.scheduling.registry import make
 from millpond.simulator import Record
 
-SETTING = replace(KEPT, phase_seconds=100.0)
+SETTING = shortened(DRAWN, 100.0)
 LIMITS = (0.6, 0.8, 1.2, 2.5)
 """Memory limits as shares of Path Capacity's peak."""
 MEASURES = [f"{of}{what}" for of in ("", "normal ", "saving ") for what in ("peak", "latency")]
@@ -125,4 +125,6 @@ def _between(share: float, rows: Sequence[dict[str, float]]) -> Claim:
     )
 
 
-EXPERIMENT = experiment(__name__, "Threshold keeps both promises", note=NOTE, seeds=10, long=True)
+EXPERIMENT = experiment(
+    __name__, "Threshold keeps both promises", note=DRAWN_NOTE, seeds=10, long=True
+)

@@ -279,3 +279,15 @@ def test_what_cannot_be_is_refused():
         precision(1.0, 0)
     with pytest.raises(ValueError, match="no options"):
         Operator("o", Projection(), (Stream("s"),), ())
+
+
+@pytest.mark.parametrize("heavier", ["a", "b"])
+def test_the_heavier_query_is_the_more_precise(heavier):
+    """Of two queries alike the one of the higher weight gets what there is."""
+    curve = tuple(Option(units, precision(0.0, 2.0 - units)) for units in range(3))
+    queries = [
+        Query(name, Operator(name, Projection(), (Stream(f"s{name}"),), curve), weight)
+        for name, weight in (("a", 1.0 + (heavier == "a")), ("b", 1.0 + (heavier == "b")))
+    ]
+    units = Allocator(2).allocate(queries).units
+    assert units[heavier] > units["b" if heavier == "a" else "a"]

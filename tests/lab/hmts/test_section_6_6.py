@@ -1,59 +1,75 @@
 from __future__ import annotations
 
-from millpond.lab.experiment import Table
-from millpond.lab.hmts.section_6_6 import (
-    _fifo_earlier,
-    _gts_ends,
-    _hmts_earlier,
-    _hmts_ends,
-    _memory,
-    check,
+import numpy as np
+import pytest
+
+from millpond.lab.hmts.expensive_selection import PHASES, Elements
+from millpond.lab.hmts.section_6_6 import SENTENCES, Runs
+from millpond.lab.sentences import margins
+from millpond.scheduling.snapshot import FloatArray
+from millpond.simulator import Record
+from millpond.simulator.record import StepFunction
+
+
+def record(end: float, results: list[float], memory: dict[float, float]) -> Record:
+    found = Record(finished_seconds=end)
+    found.memory = StepFunction(np.array(list(memory)), np.array(list(memory.values())))
+    found.output_seconds = np.array(results)
+    found.output_mass = np.ones(len(results))
+    return found
+
+
+def saw(low: float, high: float, up: float) -> dict[float, float]:
+    """A queue that grows by 500 and is worked off, again and again."""
+    return {low + 2 * n + part: up * part for n in range(int((high - low) / 2)) for part in (0, 1)}
+
+
+def elements() -> Elements:
+    gaps: FloatArray = np.array([160.0])
+    return Elements(gaps, np.ones(1), np.ones(1))
+
+
+START = {0.0: 10_000.0, 1.0: 100.0}
+CHAIN = {**START, **saw(50, 80, 500.0), 80.0: 1_200.0, 160.0: 50.0, 260.0: 0.0}
+AS_SAID = Runs(
+    elements(),
+    record(
+        260.0, [50.0, 150.0], {**START, 2.0: 3_000.0, 120.0: 5_000.0, 160.0: 4_000.0, 260.0: 0.0}
+    ),
+    record(260.0, [60.0, 180.0], CHAIN),
+    record(161.0, [40.0, 80.0], {**START, 2.0: 20.0, 161.0: 0.0}),
 )
 
-SUMMARY = {
-    "source": ["same thread"] * 3 + ["autonomous"] * 3,
-    "strategy": ["fifo", "chain", "hmts"] * 2,
-    "reaching": [50] * 6,
-    "emission_seconds": [160.0] * 6,
-    "finished_seconds": [260.0, 260.0, 161.0, 260.0, 260.0, 161.0],
-    "mean_elements": [500.0, 100.0, 90.0] * 2,
-    "mean_result_seconds": [100.0, 130.0, 60.0] * 2,
-}
+
+def failing(runs: Runs) -> list[str]:
+    return [text for text, margin in margins(SENTENCES, runs).items() if margin < 1]
 
 
-def changed(**columns: list[float]) -> Table:
-    return {**SUMMARY, **columns}
+def test_the_papers_own_curves_hold() -> None:
+    assert failing(AS_SAID) == []
+    assert PHASES[0][0] == 10_000
 
 
-def test_the_papers_own_numbers_hold() -> None:
-    claims = check({"summary": SUMMARY})
-    assert [claim.text for claim in claims if claim.verdict != "holds"] == []
+@pytest.mark.parametrize(
+    ("end", "expected"),
+    [(200.0, ["end of HMTS", "end of HMTS behind the last element, s"]), (161.9, [])],
+)
+def test_hmts_ends_shortly_after_160_seconds(end: float, expected: list[str]) -> None:
+    assert failing(AS_SAID._replace(hmts=record(end, [40.0, 80.0], START))) == expected
 
 
-def test_gts_ends_are_compared_with_the_papers_and_with_the_models() -> None:
-    late = changed(reaching=[64] * 6, finished_seconds=[288.0, 310.0, 161.0, 161.0, 230.0, 161.0])
-    assert _gts_ends(late, "same thread", "fifo").verdict == "differs"
-    assert _gts_ends(late, "same thread", "chain").verdict == "fails"
-    assert _gts_ends(late, "autonomous", "fifo").verdict == "differs"
-    assert _gts_ends(late, "autonomous", "chain").verdict == "fails"
+def test_a_queue_that_only_falls_does_not_vacillate() -> None:
+    calm = {**START, 50.0: 300.0, 80.0: 1_200.0, 160.0: 50.0}
+    found = failing(AS_SAID._replace(chain=record(260.0, [60.0, 180.0], calm)))
+    assert found == ["rises of Chain's queue from 50 to 80 s by 250 elements at least"]
 
 
-def test_hmts_ends_within_two_seconds_or_differs() -> None:
-    for end, expected in ((161.0, "holds"), (165.0, "differs"), (190.0, "fails")):
-        table = changed(finished_seconds=[end] * 6)
-        assert _hmts_ends(table, "autonomous")[1].verdict == expected
-    assert _hmts_ends(changed(finished_seconds=[190.0] * 6), "autonomous")[0].verdict == "fails"
+def test_chain_with_much_left_in_the_end_is_not_low() -> None:
+    late = {**CHAIN, 160.0: 9_000.0}
+    found = failing(AS_SAID._replace(chain=record(260.0, [60.0, 180.0], late)))
+    assert "mean elements queued by Chain from 160 to 260 s, over the figure's axis" in found
 
 
-def test_slightly_below_is_less_than_a_fifth() -> None:
-    for ours, expected in ((90.0, "holds"), (10.0, "differs"), (70.0, "fails"), (120.0, "fails")):
-        table = changed(mean_elements=[500.0, 100.0, ours] * 2)
-        assert _memory(table, "autonomous").verdict == expected
-
-
-def test_earlier_results_are_earlier() -> None:
-    for fifo, expected in ((100.0, "holds"), (130.0, "differs"), (140.0, "fails")):
-        assert (
-            _fifo_earlier(changed(mean_result_seconds=[fifo, 130.0, 60.0] * 2)).verdict == expected
-        )
-    assert _hmts_earlier(changed(mean_result_seconds=[100.0, 130.0, 90.0] * 2)).verdict == "fails"
+def test_results_at_the_same_time_are_not_earlier() -> None:
+    same = AS_SAID._replace(hmts=record(161.0, [60.0, 150.0], START))
+    assert "mean time of a result by GTS, the smaller, over that by HMTS" in failing(same)

@@ -1,115 +1,136 @@
-"""Figures 2 to 4 of the Path Capacity paper: measured in tiny settings, judged on made up rows."""
+"""Figures 2 to 4 of the Path Capacity paper: measured in a tiny setting, judged on made up runs."""
 
 from __future__ import annotations
+
+from types import ModuleType
 
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from millpond.lab.experiment import Table, Tables
 from millpond.lab.path_capacity import figure_2, figure_3, figure_4
-from millpond.lab.path_capacity.workload import STRATEGIES, Setting
+from millpond.lab.path_capacity.course import Course, course_of
+from millpond.lab.path_capacity.figure_sentences import ALL, CHAIN, PATH, SIMPLE
+from millpond.lab.path_capacity.queries import Ranges, sixteen_queries
+from millpond.lab.path_capacity.searched_setting import SEARCH, chosen_setting, courses_of, measure
+from millpond.lab.path_capacity.workload import STRATEGIES, Setting, record_of
+from millpond.lab.sentences import margins
 
-SETTINGS = {"tiny": Setting((0.5, 1.1), 15.0), "shorter": Setting((0.5, 1.1), 10.0)}
+TINY = Setting((0.5, 1.1), 10.0)
 
 
 @pytest.mark.parametrize("figure", [figure_2, figure_3, figure_4])
-def test_figures_are_measured_in_every_setting_and_drawn(figure: object) -> None:
-    tables = figure.run([0], SETTINGS)  # type: ignore[attr-defined]
-    figure.plot(tables, Figure())  # type: ignore[attr-defined]
-    for table in tables.values():
-        if "setting" in table:
-            assert set(table["setting"]) == set(SETTINGS)
-        assert {len(column) for column in table.values()} == {len(table[STRATEGIES[0]])}
-        assert all(np.nanmin(table[name]) >= 0 for name in STRATEGIES)
-    told = [claim.measured for claim in figure.check(tables)]  # type: ignore[attr-defined]
-    assert all("tiny" in each and "shorter" in each for each in told)
+def test_figures_are_measured_and_drawn(figure: ModuleType) -> None:
+    tables = figure.run([0, 1], TINY)
+    figure.plot(tables, Figure())
+    assert all(len(column) == 2 for column in tables["by seed"].values())
+    over_time = next(iter(tables.values()))
+    assert all(np.nanmin(over_time[name]) >= 0 for name in STRATEGIES)
+    assert len(figure.check(tables)) == len(tables["by seed"])
 
 
 def test_all_strategies_put_out_the_same_tuples() -> None:
-    outputs = figure_3.run([0], SETTINGS)["outputs"]
-    assert outputs["path-capacity"] == outputs["simplified-segment"] == outputs["chain"]
-    assert outputs["chain"][0] > 0
+    outputs = {course.outputs for course in courses_of(TINY, 0).values()}
+    assert len(outputs) == 1
+    assert outputs.pop() > 0
 
 
-def of_one_setting(path_capacity: object, simplified: object, chain: object) -> Table:
-    columns = [np.atleast_1d(each).tolist() for each in (path_capacity, simplified, chain)]
-    settings = ["one"] * len(columns[0])
-    return {"setting": settings, **dict(zip(STRATEGIES, columns, strict=True))}
+def test_a_course_is_told_by_phases() -> None:
+    record = record_of("chain", TINY, 0)
+    course = course_of(record, TINY)
+    assert course.latency == record.mean_latency_seconds
+    assert len(course.phase_latency) == len(course.phase_memory) == 2
+    late = record.output_seconds > TINY.seconds
+    assert course.late_outputs == pytest.approx(late.sum(), abs=course.burst_outputs)
+    assert course.burst_outputs + course.late_outputs <= course.outputs
 
 
-def verdicts(figure: object, tables: Tables) -> list[str]:
-    return [claim.verdict for claim in figure.check(tables)]  # type: ignore[attr-defined]
+CALM = Course(
+    latency=1.0,
+    phase_latency=[0.1, 1.0],
+    calm_latency_seconds=[0.1] * 20,
+    outputs=500.0,
+    peak_rate=2.0,
+    calm_peak_rate=2.0,
+    burst_outputs=200.0,
+    silent_share=0.0,
+    late_outputs=10.0,
+    late_peak_rate=1.0,
+    memory=10.0,
+    phase_memory=[1.0, 20.0],
+    peak_memory=400.0,
+)
+AS_SAID = {
+    PATH: CALM,
+    SIMPLE: CALM._replace(
+        latency=2.5, phase_latency=[0.1, 2.5], burst_outputs=150.0, memory=4.5, peak_rate=2.2
+    )._replace(phase_memory=[1.0, 9.0]),
+    CHAIN: CALM._replace(
+        latency=3.0,
+        phase_latency=[0.11, 3.0],
+        calm_latency_seconds=[0.1] * 19 + [0.4],
+        peak_rate=5.0,
+        burst_outputs=50.0,
+        silent_share=0.6,
+        late_peak_rate=4.0,
+        memory=4.0,
+        phase_memory=[0.9, 8.0],
+    ),
+}
+
+
+def failing(**changed: object) -> set[str]:
+    """What fails when Chain does otherwise than said."""
+    courses = {**AS_SAID, CHAIN: AS_SAID[CHAIN]._replace(**changed)}  # type: ignore[arg-type]
+    return {text for text, margin in margins(ALL, courses).items() if margin < 1}
+
+
+def test_what_is_as_said_holds() -> None:
+    assert failing() == set()
 
 
 @pytest.mark.parametrize(
-    ("means", "expected"),
+    ("changed", "text"),
     [
-        ((1.0, 2.1, 3.0), ["holds", "holds"]),
-        ((1.0, 1.4, 1.5), ["differs", "holds"]),
-        ((1.0, 0.9, 0.8), ["fails", "fails"]),
+        ({"latency": 1.9}, "mean latency of Chain over Path Capacity's"),
+        ({"latency": 2.4}, "mean latency of Chain over Simplified Segment's"),
+        ({"phase_latency": [0.5, 0.4]}, "smallest ratio of the mean latencies of two phases"),
+        ({"calm_latency_seconds": [0.1] * 20}, "first phase: Chain's slowest second"),
+        ({"calm_latency_seconds": [0.1, 0.4]}, "first phase: share of the seconds"),
+        ({"outputs": 499.0}, "outputs in the end"),
+        ({"peak_rate": 3.0}, "peak-to-mean ratio of Chain over Simplified Segment's"),
+        ({"peak_rate": 6.0}, "peak-to-mean ratio of Chain"),
+        ({"calm_peak_rate": 3.0}, "first phase: largest peak-to-mean ratio"),
+        ({"burst_outputs": 180.0}, "outputs in the burst, Simplified Segment's"),
+        ({"silent_share": 0.3}, "share of the seconds of the burst without output, Chain"),
+        ({"late_peak_rate": 0.5}, "highest rate behind the burst"),
+        ({"memory": 5.0}, "mean queue memory of Simplified Segment"),
+        ({"phase_memory": [0.9, 12.0]}, "last phase: mean queue memory of Path Capacity"),
+        ({"phase_memory": [0.9, 5.0]}, "last phase: mean queue memory of Simplified Segment"),
+        ({"phase_memory": [9.0, 8.0]}, "first phase: mean queue memories"),
     ],
 )
-def test_much_better_latency_is_half_at_most(
-    means: tuple[float, float, float], expected: list[str]
-) -> None:
-    phases = of_one_setting([0.1, 1.0], [0.1, 2.0], [0.1, 3.0])
-    tables = {"mean latency": of_one_setting(*means), "by phase": phases}
-    assert verdicts(figure_2, tables)[:2] == expected
+def test_what_is_otherwise_fails(changed: dict[str, object], text: str) -> None:
+    assert any(each.startswith(text) for each in failing(**changed))
 
 
-@pytest.mark.parametrize(
-    ("last", "expected"),
-    [
-        ((1.0, 2.0, 3.0), ["holds", "holds"]),
-        ((1.0, 2.0, 0.1), ["fails", "holds"]),
-        ((1.0, 1.05, 1.1), ["holds", "fails"]),
-    ],
-)
-def test_latency_and_differences_must_grow_with_the_load(
-    last: tuple[float, float, float], expected: list[str]
-) -> None:
-    phases = of_one_setting(*([low, high] for low, high in zip((0.1, 0.2, 0.3), last, strict=True)))
-    tables = {"mean latency": of_one_setting(1.0, 2.0, 3.0), "by phase": phases}
-    assert verdicts(figure_2, tables)[2:] == expected
+def test_the_setting_is_a_point_of_the_search() -> None:
+    setting = chosen_setting()
+    assert setting.loads[0] < setting.loads[1] < setting.loads[2] < setting.loads[3]
+    assert SEARCH.is_possible(SEARCH.found)
 
 
-@pytest.mark.parametrize(
-    ("peaks", "late", "expected"),
-    [
-        ((2.0, 2.4, 5.0), (1, 2, 3), "holds holds holds holds holds holds"),
-        ((2.3, 2.4, 2.5), (1, 3, 2), "holds differs differs holds differs differs"),
-        ((2.6, 1.6, 1.5), (3, 3, 2), "holds fails fails fails fails fails"),
-    ],
-)
-def test_much_smoother_is_half_the_peak_at_most(
-    peaks: tuple[float, float, float], late: tuple[float, float, float], expected: str
-) -> None:
-    tables = {
-        "outputs": of_one_setting(5, 5, 5),
-        "peak to mean": of_one_setting(*peaks),
-        "outputs behind the input": of_one_setting(*late),
-    }
-    assert " ".join(verdicts(figure_3, tables)) == expected
-    assert verdicts(figure_3, {**tables, "outputs": of_one_setting(5, 5, 4)})[0] == "fails"
+def test_costs_rise_with_the_depth() -> None:
+    plain, deep = (sixteen_queries(Ranges(deeper=each)) for each in (1.0, 2.0))
+    for one, two in zip(plain.operators[:3], deep.operators[:3], strict=True):
+        assert two.inputs[0].selectivity == one.inputs[0].selectivity
+    ratios = [
+        float(two.inputs[0].cost_seconds) / float(one.inputs[0].cost_seconds)  # type: ignore[arg-type]
+        for one, two in zip(plain.operators[:3], deep.operators[:3], strict=True)
+    ]
+    assert ratios == [1.0, 1.0, 2.0]
 
 
-@pytest.mark.parametrize(
-    ("mean", "first", "last", "peak", "expected"),
-    [
-        ((9, 5, 4), (1.1, 1, 1), (20, 9, 8), (50, 22, 20), "holds holds holds holds"),
-        ((9, 4.99, 5), (1.5, 1, 1), (20, 9, 8), (50, 19, 20), "differs holds differs differs"),
-        ((9, 4, 5), (0.5, 1, 1), (9, 9, 8), (50, 30, 20), "fails fails fails fails"),
-    ],
-)
-def test_memory_is_judged_by_the_papers_words(
-    mean: tuple[float, ...],
-    first: tuple[float, ...],
-    last: tuple[float, ...],
-    peak: tuple[float, ...],
-    expected: str,
-) -> None:
-    names = (figure_4.WHOLE, figure_4.FIRST, figure_4.LAST, "peak")
-    found = zip(names, (mean, first, last, peak), strict=True)
-    tables = {name: of_one_setting(*values) for name, values in found}
-    assert " ".join(verdicts(figure_4, tables)) == expected
+def test_a_search_measures_every_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("millpond.lab.path_capacity.searched_setting.PHASE_SECONDS", 3.0)
+    assert set(measure(SEARCH.found, 0)) == {sentence.text for sentence in ALL}

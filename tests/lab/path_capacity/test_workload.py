@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from millpond.lab.path_capacity.queries import Ranges, _load, full_load_scale, sixteen_queries
-from millpond.lab.path_capacity.workload import SETTINGS, Setting, arrivals
+from millpond.lab.path_capacity.searched_setting import chosen_setting
+from millpond.lab.path_capacity.workload import DRAWN, Setting, arrivals
 
 
-@pytest.mark.parametrize("setting", SETTINGS.values(), ids=SETTINGS)
+@pytest.mark.parametrize("setting", [DRAWN, chosen_setting()], ids=["drawn", "searched for"])
 def test_the_plan_has_16_queries_and_116_operators_over_5_streams(setting: Setting) -> None:
     plan = sixteen_queries(setting.ranges, full_load_scale(setting.ranges))
     assert (len(plan.queries), len(plan.operators), len(plan.streams)) == (16, 116, 5)
@@ -16,10 +17,6 @@ def test_the_plan_has_16_queries_and_116_operators_over_5_streams(setting: Setti
     grown = sum(float(join.inputs[0].selectivity) > 1 for join in joins)  # type: ignore[arg-type]
     assert 0 < grown < len(joins) / 2
     assert _load(plan) == pytest.approx(1.0)
-
-
-def test_the_seven_settings_are_seven() -> None:
-    assert len(set(SETTINGS.values())) == 7
 
 
 def test_ranges_change_what_is_drawn_and_nothing_else() -> None:
