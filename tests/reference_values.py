@@ -227,14 +227,15 @@ def half_up(value, digits=0):
 
 
 def to_whole(function):
-    """ceil or floor: a BIGINT, zero for NaN."""
+    """ceil or floor: a BIGINT, zero for NaN; of a decimal number a decimal one."""
 
     def apply(number):
         if isinstance(number, float) and math.isnan(number):
             return 0
         if isinstance(number, float) and math.isinf(number):
             raise NoValueError
-        return whole(function(number))
+        found = function(number)
+        return whole(Decimal(found) if isinstance(number, Decimal) else found)
 
     return apply
 
@@ -316,6 +317,8 @@ def json_value(text, path):
     try:
         value = json.loads(text, parse_float=str, parse_int=str)
         for key, place in re.findall(r"\.(\w+)|\[(\d+)\]", path):
+            if not isinstance(value, dict if key else list):
+                return None
             value = value[key] if key else value[int(place)]
     except (ValueError, LookupError, TypeError):
         return None

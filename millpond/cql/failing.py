@@ -29,7 +29,10 @@ def can_fail(call: Call) -> bool:
 def _may_be_too_large(call: Call) -> bool:
     """Whether a number may come of DECIMALs that has more digits than its type."""
     source = call.arguments[0].type
-    if call.function in ("+", "-", "*", "/"):
+    if call.function in ("+", "-", "*"):  # these have a digit to spare for what is rounded up
+        precision, scale = decimals.exact_digits(call.function, source, call.arguments[1].type)
+        return precision - scale > call.type.precision - call.type.scale
+    if call.function == "/":
         return decimals.exact_digits(call.function, source, call.arguments[1].type)[0] > MOST_DIGITS
     if call.function == "round":
         return source.precision == MOST_DIGITS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from datetime import date, datetime
-from decimal import InvalidOperation
+from decimal import Context, Decimal, InvalidOperation, localcontext
 
 import numpy as np
 import pytest
@@ -22,8 +22,15 @@ ROUNDED = {"exp", "ln", "power"}
 
 
 def meaning(call: Call, values: tuple[object, ...]) -> object:
-    """What the reference says of these arguments."""
-    name = call.function
+    """What the reference says of these arguments; a DECIMAL has the digits of its type."""
+    with localcontext(Context(prec=200)):
+        found = _meaning(call.function, values)
+    if isinstance(found, Decimal):
+        return reference.as_decimal(found, str(call.type))
+    return found
+
+
+def _meaning(name: str, values: tuple[object, ...]) -> object:
     if name in reference.COMPARE:
         return reference.compare(name, *values)
     if name in ("and", "or"):
