@@ -4,7 +4,7 @@ Chain keeps less waiting than FIFO, Path Capacity answers soonest, Segment lies 
 
 Real engines in one thread, driven by the time that they are on the processor: other work on the
 machine changes little. Steps run in the driver. What several processors are for is seen in
-`live-hmts`. Some minutes.
+`live-hmts`. Some minutes a draw.
 """
 
 from collections.abc import Sequence
