@@ -22,7 +22,9 @@ def test_the_built_in_connectors_are_there() -> None:
         "stdin",
         "websocket",
     ]
-    assert registry.names("sink") == ["csv", "json", "kafka", "parquet", "postgres", "webhook"]
+    assert registry.names("sink") == [
+        *("csv", "json", "kafka", "mqtt", "parquet", "postgres", "webhook")
+    ]
 
 
 def test_push_delivers_nothing_and_has_no_end() -> None:
