@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from millpond.scheduling.snapshot import FloatArray, Observation, PlanSnapshot
+from millpond.scheduling.snapshot import FloatArray, Observation, OperatorState, PlanSnapshot
 from millpond.scheduling.strategies.gts import Gts
 from millpond.scheduling.strategies.hmts import Hmts
 from millpond.scheduling.threads.configuration import Configuration, Partition
@@ -99,13 +99,23 @@ class Profiled(ThreeLevels):
         super().__init__(first)
         self._then: Configure | None = then
         self._seconds = seconds
+        self._plan = PlanSnapshot(())
+        self._states: dict[int, OperatorState] = {}
+
+    def plan_changed(self, plan: PlanSnapshot) -> None:
+        """Keep the plan for the other configuration."""
+        self._plan = plan
+        self._states.clear()
+        super().plan_changed(plan)
 
     def observe(self, observation: Observation) -> None:
         """Go over as soon as it is time."""
+        self._states.update((state.operator, state) for state in observation.changed)
         super().observe(observation)
         if self._then is not None and observation.now_seconds >= self._seconds:
-            then, self._then = self._then, None
-            self.reconfigure(then)
+            self._configure, self._then = self._then, None
+            super().plan_changed(self._plan)
+            super().observe(observation._replace(changed=list(self._states.values())))
 
 
 def _query(elements: Elements, emits: bool) -> SimulatedPlan:
