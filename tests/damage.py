@@ -197,6 +197,9 @@ def cases(base: Base, rng: random.Random) -> Iterator[Case]:
 def file_changes(file: Path, rng: random.Random) -> Iterator[tuple[str, Callable[[bytes], bytes]]]:
     """Ways to change the bytes of a file, each of which changes them."""
     size = file.stat().st_size
+    if not size:  # there is nothing to damage
+        yield "with a byte behind", lambda c: c + b"\0"
+        return
     for place in {0, size // 2, size - 1, *(rng.randrange(size) for _ in range(4))}:
         bit = rng.randrange(8)
         yield f"bit {bit} of byte {place} flipped", lambda c, p=place, b=bit: flipped(c, p, b)

@@ -151,6 +151,7 @@ class NamedSink:
 
     def has_part(self) -> None:
         """The file of ``next_part`` is written."""
+        self.refuse_lost()
         with self._naming():
             getattr(self._sink, "has_part")()  # noqa: B009 (not every sink has it)
 

@@ -363,6 +363,7 @@ class Deliveries:
         part = self._next_part(log, page)
         if part is None or log.sink is None:
             return False
+        log.sink.refuse_lost()
         from millpond.execution.work import Destination
         from millpond.spark.deliveries import WritePart, write_part
 

@@ -115,7 +115,7 @@ class UnderWay:
 
     def wake(self) -> None:
         """Wakes the thread that waits for steps: something has changed."""
-        if self.steps:
+        if self.steps or self.orphans:
             self._is_woken = True
             self._changed_now.notify_all()
 

@@ -403,6 +403,8 @@ class Statements:
         try:
             if isinstance(entry, QueryEntry):
                 self._queries.remove(entry.identity)
+                if entry.partition:
+                    self._whole.use_partitions()
             elif isinstance(entry, PartitionEntry):
                 self._whole.use_partitions()
             bad_rows = ground.deliveries.bad_rows(key)

@@ -233,5 +233,7 @@ class Journal:
 
     def close(self) -> None:
         """Writes what is left."""
-        self.try_to_flush()
-        self.abandon()
+        try:
+            self.try_to_flush()
+        finally:
+            self.abandon()

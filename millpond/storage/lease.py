@@ -38,7 +38,7 @@ class Lease:
         self._directory, self._path = directory, directory / NAME
         self._lock = lock
         """The directory's; None while a paused process has it."""
-        self.took_over = lock is None
+        self.took_over = lock is None or _said(directory / NAME) == _REPLACED
         """Whether another engine may yet go on that had the store before."""
         self._file = self._put()
         self._has_ended = threading.Event()
@@ -84,14 +84,26 @@ class Lease:
 
     def close(self) -> None:
         """Gives it up."""
+        self._stop()
         with suppress(OSError, StateError), self.guarded():
-            self._path.unlink()
-        self.let_go()
+            if self._lock is None:
+                self._lock = locked(self._directory)
+            if self._lock is not None:
+                self._path.unlink()
+            else:  # the paused one, which has the directory, is to find that it was replaced
+                os.utime(self._file, (0, 0))
+        self._release()
 
     def let_go(self) -> None:
         """Lets it lie, as the death of the process does."""
+        self._stop()
+        self._release()
+
+    def _stop(self) -> None:
         self._has_ended.set()
         self._thread.join()
+
+    def _release(self) -> None:
         os.close(self._file)
         if self._lock is not None:
             os.close(self._lock)
@@ -139,7 +151,7 @@ def refuse_driven(directory: Path, lock: int | None) -> None:
     age = _age_seconds(directory / NAME)
     is_at_work = age is None or age < LEASE_SECONDS
     if lock is not None:
-        is_at_work &= age is not None and (directory / NAME).read_bytes() == _REPLACED
+        is_at_work &= _said(directory / NAME) == _REPLACED
     if is_at_work:
         raise _in_use(directory)
 
@@ -152,11 +164,27 @@ def _age_seconds(file: Path) -> float | None:
         return None
 
 
+def _said(file: Path) -> bytes | None:
+    """What a lease says of how it was taken."""
+    try:
+        return file.read_bytes()
+    except FileNotFoundError:
+        return None
+
+
 def _in_use(directory: Path) -> StateError:
     return StateError(
         f"store {directory}: another engine has it open; stop that one, or give this one a "
         "directory of its own"
     )
+
+
+@contextmanager
+def alone(directory: Path, lock: int) -> Iterator[None]:
+    """Nobody takes a store meanwhile; refused if somebody drives it. ``lock``: the directory's."""
+    with _guarded(directory):
+        refuse_driven(directory, lock)
+        yield
 
 
 @contextmanager

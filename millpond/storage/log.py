@@ -11,6 +11,7 @@ import contextlib
 import errno
 import json
 import os
+import secrets
 import struct
 import zlib
 from collections.abc import Iterator
@@ -115,8 +116,8 @@ class CommitLog:
     def append(self, records: list[Record]) -> None:
         """Adds records, all of them or none."""
         whole = _framed(records, self._number)
-        self._check_lease()
         with naming(self.path):
+            self._check_lease()
             self._cut_torn()
             self._refuse_gone()
             start = os.fstat(self._file).st_size
@@ -126,17 +127,26 @@ class CommitLog:
                     written += os.write(self._file, whole[written:])
                 if self.forces:
                     self.force()
+                self._check_lease()
             except (OSError, UnforcedError):
                 self._torn_at = start
                 with contextlib.suppress(OSError):
                     self._cut_torn()
                 raise
-        self._check_lease()
         self._number += 1
 
     def _check_lease(self) -> None:
         if self.lease is not None:
             self.lease.check()
+
+    def _beside(self) -> Path:
+        """A file of our own beside the log: who was paused may still write to one of theirs."""
+        self._check_lease()
+        with naming(self.path):
+            for pattern in (f"{self.path.stem}.new", f"{self.path.stem}.*.new"):
+                for left in self.path.parent.glob(pattern):
+                    left.unlink(missing_ok=True)  # of who died, or has lost the store
+        return self.path.with_suffix(f".{secrets.token_hex(4)}.new")
 
     def _put_in_place(self, beside: Path) -> None:
         """Has a file be the log from now on; nobody takes the store meanwhile."""
@@ -144,12 +154,13 @@ class CommitLog:
             contextlib.nullcontext() if self.lease is None else self.lease.guarded(),
             naming(self.path),
         ):
+            self._refuse_gone()
             beside.replace(self.path)
 
     def take_over(self, lease: Lease) -> None:
         """Has the log be another file, before it is read: what an engine appends to it that had
         the store before, and has been paused, is nowhere."""
-        self.lease, beside = lease, self.path.with_suffix(".new")
+        self.lease, beside = lease, self._beside()
         with naming(beside):
             beside.write_bytes(self.path.read_bytes())
         self._put_in_place(beside)
@@ -179,7 +190,7 @@ class CommitLog:
 
         Numbers go on, so that no record of before can pass for one of these.
         """
-        beside = self.path.with_suffix(".new")
+        beside = self._beside()
         new = CommitLog(beside, begins=True, identity=self._identity, number=self._number)
         try:
             for first in range(0, len(records), GROUP):

@@ -7,14 +7,14 @@ and which are gone.
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from millpond.errors import DamageError, StateError
 from millpond.storage.formats import FORMAT, Record
-from millpond.storage.lease import locked
+from millpond.storage.lease import alone, locked
 from millpond.storage.log import (
     NO_BEGINNING,
     Framing,
@@ -98,8 +98,12 @@ def held(directory: Path) -> Iterator[None]:
     lock = locked(directory)
     if lock is None:
         raise StateError(f"store {directory}: an engine has it open; stop that one first")
+    is_store = (directory / NAME).exists() or (directory / LOG).exists()
     try:
-        yield
+        with (
+            alone(directory, lock) if is_store and os.access(directory, os.W_OK) else nullcontext()
+        ):
+            yield
     finally:
         os.close(lock)
 

@@ -463,6 +463,8 @@ class Store:
         if self._lock is None and not self.directory.exists():
             self._unlock()
             return
+        if self.is_durable and self.lease is None:
+            return  # it was closed before; what lies there may be another engine's by now
         if self.lease is not None and not self.lease.is_held:
             self._unlock()  # what lies there is another engine's
             return

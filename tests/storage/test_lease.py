@@ -13,10 +13,11 @@ import pytest
 from millpond import Engine
 from millpond.connectors import json_lines
 from millpond.connectors.sinks import NamedSink, Results
-from millpond.errors import MillpondError, StateError
+from millpond.errors import MillpondError, StateError, StoreError
 from millpond.storage import lease as leases
 from millpond.storage.lease import GUARD, LEASE_SECONDS, NAME, Lease, locked
 from millpond.storage.log import CommitLog
+from millpond.storage.soundness import held
 from millpond.testing import RESULTS
 from tests.crashing import die
 from tests.patience import PATIENCE_SECONDS
@@ -169,3 +170,81 @@ def test_it_is_said_again_and_again_that_an_engine_is_at_work(tmp_path, monkeypa
         time.sleep(0.01)
     assert locked(tmp_path) is None
     second.close()
+
+
+def test_who_is_paused_while_its_log_begins_anew_writes_nothing_into_the_log_of_the_next(
+    tmp_path, monkeypatch
+) -> None:
+    first, log = taken(tmp_path)
+    log.append([{"n": 1}])
+    append, others = CommitLog.append, []
+
+    def paused(self, records) -> None:
+        if self.path.suffix == ".new" and not others:
+            age(tmp_path)
+            others.extend(taken(tmp_path))
+            append(others[1], [{"n": 2}])
+        append(self, records)
+
+    monkeypatch.setattr(CommitLog, "append", paused)
+    with pytest.raises(MillpondError):  # it is refused, or its file is gone
+        log.rewrite([{"n": 7}])
+    monkeypatch.undo()
+    second, new = others
+    new.append([{"n": 3}])
+    assert numbers_in(tmp_path) == [1, 2, 3]
+    first.let_go()
+    second.close()
+
+
+def test_who_was_paused_is_refused_also_when_its_follower_has_closed(tmp_path) -> None:
+    first, log = taken(tmp_path)
+    log.append([{"n": 1}])
+    age(tmp_path)
+    second, new = taken(tmp_path)
+    new.append([{"n": 2}])
+    second.close()
+    for change in (log.append, log.rewrite):
+        with pytest.raises(StateError, match="another engine has taken it"):
+            change([{"n": 9}])
+    third, again = taken(tmp_path)  # though the paused one still has the directory
+    again.append([{"n": 3}])
+    assert numbers_in(tmp_path) == [1, 2, 3]
+    first.let_go()
+    third.close()
+
+
+def test_a_log_whose_lease_cannot_be_looked_at_is_as_it_was(tmp_path, monkeypatch) -> None:
+    lease, log = taken(tmp_path)
+    log.append([{"n": 1}])
+    looks = iter([False, True])
+
+    def check(self) -> None:
+        if next(looks):
+            raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(Lease, "check", check)
+    with pytest.raises(StoreError, match="Input/output error"):
+        log.append([{"n": 2}])
+    monkeypatch.undo()
+    log.append([{"n": 2}])
+    assert numbers_in(tmp_path) == [1, 2]
+    lease.close()
+
+
+def test_who_looks_through_a_store_keeps_engines_out_and_is_kept_out(tmp_path) -> None:
+    store = tmp_path / "store"
+    first = Engine(store=store)
+    first.execute("CREATE STREAM S (a INT)")
+    die(first)
+    age(store)
+    with held(store), pytest.raises(StateError, match="another engine has it open"):
+        Engine(store=store)
+    second = Engine(store=store)
+    with pytest.raises(StateError, match="an engine has it open"), held(store):
+        pass
+    second.close()
+
+
+def numbers_in(folder) -> list[int]:
+    return [each["n"] for each in CommitLog(folder / "log", identity="s").read()]
