@@ -20,6 +20,7 @@ from pathlib import Path
 from millpond import Engine
 from millpond.errors import MillpondError, StateError
 from millpond.facade.repair import repair
+from millpond.storage import lease
 from millpond.storage.log import LogEnd, framing_of
 from millpond.storage.mark import LOG, NAME
 from millpond.storage.soundness import check
@@ -357,8 +358,9 @@ def _culprits(case: Case) -> list[str]:
 
 
 def contents(store: Path) -> dict[str, bytes]:
-    """All files of a store."""
-    files = (file for file in store.rglob("*") if file.is_file())
+    """All files of a store, but those that say who drives it."""
+    own = (lease.NAME, lease.GUARD)
+    files = (file for file in store.rglob("*") if file.is_file() and file.name not in own)
     return {str(file.relative_to(store)): file.read_bytes() for file in files}
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from millpond import Engine
 from millpond.cql import decimals
 from millpond.cql.expressions import Call, Column
-from millpond.errors import InputError
+from millpond.errors import InputError, MillpondError
 from millpond.kernels.expressions import Fault, Program
 from millpond.kernels.expressions.operand import to_array
 from millpond.schema import Field, Schema, Type
@@ -222,3 +222,21 @@ def test_types_are_one_object_each() -> None:
     assert Type.decimal(10, 2) is Type.of("DECIMAL(10, 2)")
     assert Type.decimal(10, 2).family is Type.DECIMAL
     assert str(Schema((Field("a", Type.decimal(5, 0)),))) == "(a DECIMAL(5, 0))"
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        (
+            "PUNCTUATE S WHERE a = DECIMAL '1.99'",
+            "DECIMAL.10, 2., of which no value is said",
+        ),
+        ("PUNCTUATE S WHERE t <= DECIMAL '7.5'", "the value is 7.5; round it"),
+        ("INSERT INTO R VALUES (DECIMAL '2.5')", "the value is 2.5; round it"),
+    ],
+)
+def test_no_fraction_is_cut_off(statement: str, said: str) -> None:
+    with Engine() as engine:
+        engine.execute(f"{S}; CREATE RELATION R (k INT)")
+        with pytest.raises(MillpondError, match=said):
+            engine.execute(statement)

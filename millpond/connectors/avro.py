@@ -12,6 +12,7 @@ import json
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -45,6 +46,7 @@ _READ: dict[Type, tuple[str, ...]] = {
     Type.BOOLEAN: ("boolean",),
     Type.INT: _NUMBERS,
     Type.BIGINT: _NUMBERS,
+    Type.DECIMAL: _NUMBERS,
     Type.DOUBLE: _NUMBERS,
     Type.STRING: ("string", "enum"),
     Type.DATE: ("date",),
@@ -132,10 +134,11 @@ class AvroSchema:
             names = ", ".join(each.name for each in self.fields)
             count = "two" if found else "no"
             raise fault(f"the schema has {count} field {column.name}; it has: {names}")
-        if found[0].kind not in known[column.type]:
+        kinds = known.get(column.type.family, ())
+        if found[0].kind not in kinds:
             raise fault(
                 f"column {column.name} is {column.type}, and the schema has {found[0].kind} for "
-                f"it; it can have {' or '.join(known[column.type])}"
+                f"it; it can have {' or '.join(kinds) or 'none: CAST it to STRING or DOUBLE'}"
             )
         return found[0]
 
@@ -270,15 +273,15 @@ def _column(field: AvroField, records: Sequence[Mapping[str, Any] | None]) -> pa
         kind = _TIMES[field.kind]
         return pa.array(values, pa.int32() if pa.types.is_date(kind) else pa.int64()).cast(kind)
     if field.kind == "decimal":
-        values = [None if each is None else _decimal(each, field.scale) for each in values]
-        return pa.array(values, pa.float64())
+        exact = [None if each is None else _decimal(each, field.scale) for each in values]
+        return pa.array(exact, pa.decimal256(76, field.scale))
     return pa.array(values, _PHYSICAL[field.kind])
 
 
-def _decimal(digits: bytes, scale: int) -> float:
-    """The double that is next to a decimal.
+def _decimal(digits: bytes, scale: int) -> Decimal:
+    """A decimal with all its digits.
 
     >>> _decimal((-125).to_bytes(2, "big", signed=True), 2)
-    -1.25
+    Decimal('-1.25')
     """
-    return float(int.from_bytes(digits, "big", signed=True) / 10**scale)
+    return Decimal(f"{int.from_bytes(digits, 'big', signed=True)}E-{scale}")

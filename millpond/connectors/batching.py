@@ -41,7 +41,8 @@ class Batching:
         """What has come, after a wait for the first; nothing at the end."""
         found: list[Any] = []
         if self._end is None:
-            found = [await self._queue.get(), *self._there()]
+            first = await self._queue.get()
+            found = [first] if first is None else [first, *self._there()]
         if found and self._task is None and found[-1] is None:
             found[-1] = _End()
         if found and isinstance(found[-1], _End):

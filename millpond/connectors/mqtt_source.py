@@ -26,6 +26,9 @@ logger = logging.getLogger("millpond")
 NOTHING = "millpond/nothing"
 """A topic that nobody reads, from which we unsubscribe to get an answer."""
 
+_ANSWERED = object()
+"""The broker's answer, in its place among the messages."""
+
 SESSION_SECONDS = 7 * 86_400
 """How long a broker keeps the messages of a session while nobody takes them."""
 
@@ -109,10 +112,12 @@ class MqttSource:
     def _ask(self) -> None:
         """Has the broker answer, so that it has heard what was acknowledged."""
         if self._client is not None and not self._is_asking and self._ledger.ask():
-            self._client.unsubscribe(NOTHING)
-            self._is_asking = True
+            code, _ = self._client.unsubscribe(NOTHING)
+            if code:  # the connection is gone, and what was acknowledged since comes again
+                self._ledger.break_off()
+            self._is_asking = not code
 
-    def _has_answered(self, *_: Any) -> None:
+    def _has_answered(self) -> None:
         with self._lock:
             self._is_asking = False
             self._ledger.has_answered()
@@ -173,7 +178,9 @@ class MqttSource:
                     coming.put(each)  # once what came before is taken
                     break
                 raise each
-            if self._is_new(each):
+            if each is _ANSWERED:  # all that came before it was looked at
+                self._has_answered()
+            elif self._is_new(each):
                 found.append(each)
         return found
 
@@ -201,7 +208,13 @@ class MqttSource:
         said = list[Any]()
 
         def connected(_: Any, __: Any, flags: Any, reason: Any, ___: Any) -> None:
-            if answered.is_set() and not flags.session_present:
+            is_lost = not reason.is_failure and not flags.session_present
+            if answered.is_set() and is_lost and self._takes_gaps:
+                logger.warning(
+                    "%s: the session is lost; it subscribes anew", self._declaration.name
+                )
+                client.subscribe(self._topic, qos=1)
+            elif answered.is_set() and is_lost:
                 self._ends_session = True
                 self._say(coming, self._fault("it has lost the session, and may lack messages"))
             said.append((flags.session_present, reason))
@@ -219,7 +232,7 @@ class MqttSource:
             self._say(coming, Message.of(message))
 
         client.on_connect, client.on_disconnect, client.on_message = connected, disconnected, came
-        client.on_unsubscribe = self._has_answered
+        client.on_unsubscribe = lambda *_: self._say(coming, _ANSWERED)
         self._broker.connect(client, session_seconds, clean, self._most)
         try:
             self._broker.wait(answered, self._is_closed)

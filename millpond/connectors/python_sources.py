@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from bisect import bisect_right
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, closing
@@ -160,7 +161,13 @@ class PythonSource:
                 f"with a parameter {AFTER} it yields pairs (rows, where to go on), not "
                 f"{shown_value(given)}"
             )
-        return _Item(_records(given[0]), given[1])
+        try:
+            after = json.loads(json.dumps(given[1]))  # as it is after a restart
+        except (TypeError, ValueError, RecursionError):
+            raise self._fault(
+                f"where to go on is any value of JSON, not {shown_value(given[1])}"
+            ) from None
+        return _Item(_records(given[0]), after)
 
     def _page(self, items: list[_Item], after: Any, skip: int) -> SourcePage:
         """The rows of items behind a place, of which some rows of the first are known."""

@@ -8,7 +8,7 @@ import socket as sockets
 import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -48,7 +48,7 @@ def source(
 ) -> LineSource:
     """Reads lines of a connection; with ``listen`` of all connections that come."""
     owner = declaration.name
-    found = _address(declaration, revealed(address))
+    found = replace(_address(declaration, revealed(address)), text=str(address))
     is_listening = is_true(owner, "listen", listen)
     feed = Listening(found) if is_listening else Calling(found)
     form = Form(*map(revealed, (format, header, delimiter, null)))

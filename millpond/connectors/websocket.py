@@ -89,6 +89,7 @@ class WebSocket:
                     user_agent_header=agent,
                     open_timeout=ANSWER_SECONDS,
                     max_size=LONGEST_RECORD_BYTES,
+                    ping_timeout=None,  # while we hold it back nobody reads the answer
                     proxy=None,
                 )
             )

@@ -1,5 +1,6 @@
 """Pages of sources are taken: read without the lock, here or elsewhere, and taken with it."""
 
+import json
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import pyarrow as pa
 from millpond.connectors import Progress
 from millpond.connectors.admission import Admission
 from millpond.connectors.sources import SourcePage
+from millpond.errors import InputError
 from millpond.identities import InputId
 from millpond.intake.inputs import Coming, Inputs, Report
 from millpond.intake.intake import END, StreamIntake
@@ -99,6 +101,10 @@ class Taking:
         if page is None:
             return SourceRead(name, -1, bad)
         rows = self._inputs.read_rows.get(name, 0) + page.rows.num_rows
+        try:
+            json.dumps(page.position)
+        except (TypeError, ValueError) as error:  # it could never be in the log
+            raise InputError(f"{name}: its position is no value of JSON: {error}") from None
         return SourceRead(name, rows, bad + len(page.bad), page.position)
 
     def _read(self, name: InputId, page: pa.Table, coming: Coming) -> None:

@@ -15,6 +15,7 @@ import pytest
 from millpond.connectors.avro import AvroColumns, AvroResults, AvroSchema
 from millpond.connectors.sinks import Results
 from millpond.errors import InputError, OutputError
+from millpond.schema import Field, Schema, Type
 from tests.connectors.declarations import schema, tuples
 
 fastavro = pytest.importorskip("fastavro", reason="pip install 'millpond[avro]' brings it")
@@ -33,6 +34,7 @@ EVERYTHING = [
     ("ms", {"type": "long", "logicalType": "timestamp-millis"}, "TIMESTAMP"),
     ("us", [{"type": "long", "logicalType": "local-timestamp-micros"}, "null"], "TIMESTAMP"),
     ("x", {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}, "DOUBLE"),
+    ("z", {"type": "bytes", "logicalType": "decimal", "precision": 20, "scale": 0}, "BIGINT"),
 ]
 
 
@@ -58,11 +60,24 @@ def test_values_of_all_types_are_read() -> None:
     columns = schema(", ".join(f"{name.upper()} {kind}" for name, _, kind in EVERYTHING))
     row = (1, None, 0.5, 2.5, True, "é", "Y", "X", UUID(int=7), date(2026, 1, 2))
     row = (*row, datetime(2026, 1, 1), datetime(2026, 1, 1, 0, 0, 0, 7), Decimal("-1.25"))
+    exact = 9_007_199_254_740_993
+    row = (*row, Decimal(exact))
     sent = {name: value for (name, _), value in zip(fields, row, strict=True)}
     sent["ms"], sent["us"] = 1_767_225_600_000, 1_767_225_600_000_007
     known = avro(*fields)
     found = AvroColumns(known, columns, fault).table([message(known, fields, sent), None], str)
-    assert tuples(found) == [(*row[:8], str(row[8]), *row[9:12], -1.25), (None,) * len(row)]
+    assert tuples(found) == [(*row[:8], str(row[8]), *row[9:12], -1.25, exact), (None,) * len(row)]
+
+
+def test_decimals_keep_their_digits() -> None:
+    fields = [("y", {"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 2})]
+    columns = Schema((Field("y", Type.decimal(38, 2)),))
+    exact = Decimal("123456789012345678901234567890123456.78")
+    known = avro(*fields)
+    found = AvroColumns(known, columns, fault).table([message(known, fields, {"y": exact})], str)
+    assert tuples(found) == [(exact,)]
+    with pytest.raises(InputError, match="it can have none: CAST it"):
+        AvroResults(avro(("weight", "long"), *fields), Results("q", columns).columns, fault)
 
 
 def test_a_time_that_python_cannot_hold_is_read() -> None:

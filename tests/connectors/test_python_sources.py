@@ -175,11 +175,16 @@ def test_what_a_function_does_wrong_is_said() -> None:
     def placeless(after):
         yield {"id": 1}
 
+    @millpond.source
+    def nowhere(after):
+        yield (1,), {1}
+
     for name, said in (
         ("fails", r"S FROM fails\(\): KeyError: 'what'"),
         ("fails_later", r"S FROM fails_later\(\): OSError: gone"),
         ("wrong", r"S FROM wrong\(\): it yields rows, and gave 5"),
         ("placeless", r"with a parameter after it yields pairs \(rows, where to go on\), not \{"),
+        ("nowhere", r"where to go on is any value of JSON, not \{1\}"),
     ):
         with pytest.raises(MillpondError, match=said):
             list(opened(name).pages())
@@ -239,6 +244,18 @@ def test_queues_and_generators_are_fed_as_they_come() -> None:
         engine.execute("CREATE STREAM S (id BIGINT); CREATE QUERY q AS SELECT id FROM S")
         assert sorted(asyncio.run(all_of_it(engine))) == list(range(7))
         engine.stop()
+
+
+def test_two_who_feed_of_one_queue_end_with_an_end_each() -> None:
+    async def both(engine) -> list[int]:
+        queue = asyncio.Queue()
+        for each in ((1,), None, (2,), None):
+            queue.put_nowait(each)
+        return await asyncio.gather(engine.feed("S", queue), engine.feed("S", queue))
+
+    with Engine() as engine:
+        engine.execute("CREATE STREAM S (id BIGINT); CREATE QUERY q AS SELECT id FROM S")
+        assert asyncio.run(asyncio.wait_for(both(engine), 60)) == [0, 0]
 
 
 def test_what_cannot_be_fed_is_refused() -> None:

@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from millpond.catalog import Catalog, RelationEntry, StreamEntry, kind_of
 from millpond.cql.check.columns import position_of
-from millpond.cql.check.constants import evaluate
+from millpond.cql.check.constants import evaluate, is_fraction
 from millpond.cql.check.expressions import analyser
 from millpond.cql.check.scope import Scope, scope_of
 from millpond.cql.coercion import assign, with_article
@@ -50,7 +50,7 @@ def _constant(node: exp.Expr, field: Field) -> Value:
         raise StatementError("VALUES takes constants, not columns", part)
     value = analyser(Scope(), "VALUES").expression(node)
     made = evaluate(value, offset)
-    if isinstance(made, float) and field.type in (Type.INT, Type.BIGINT) and not made.is_integer():
+    if field.type in (Type.INT, Type.BIGINT) and is_fraction(made):
         raise StatementError(
             f'"{field.name}" is {with_article(field.type)}, the value is {made}; round it', offset
         )

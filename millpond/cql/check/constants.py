@@ -23,6 +23,17 @@ _EXACT = Context(prec=200)
 """Of DECIMALs with 38 digits, more than any constant expression needs."""
 
 
+def is_fraction(value: Value) -> bool:
+    """Whether a whole number would not be all of a value.
+
+    >>> is_fraction(2.0), is_fraction(2.5), is_fraction(Decimal("2.50")), is_fraction("2.5")
+    (False, True, True, False)
+    """
+    if isinstance(value, Decimal):
+        return value != value.to_integral_value(context=_EXACT)
+    return isinstance(value, float) and not value.is_integer()
+
+
 def _evaluated(expression: Expression, offset: int | None) -> Value:
     if isinstance(expression, Literal):
         return expression.value

@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from millpond.catalog import Catalog, StreamEntry
 from millpond.cql.check.columns import position_of, refuse_columns_aside
-from millpond.cql.check.constants import evaluate
+from millpond.cql.check.constants import evaluate, is_fraction
 from millpond.cql.check.expressions import analyser
 from millpond.cql.check.scope import Scope
 from millpond.cql.coercion import assign, with_article
@@ -144,10 +144,10 @@ def _column(node: exp.Expr, entry: StreamEntry) -> tuple[int, Field]:
         )
     position = position_of(Name(node.name, offset_of(node) or 0), entry.schema)
     field = entry.schema[position]
-    if field.type is Type.DOUBLE:
+    if field.type is Type.DOUBLE or field.type.is_decimal:
         raise StatementError(
-            f'"{field.name}" is a DOUBLE, of which no value is said to be the last one; punctuate '
-            "another column",
+            f'"{field.name}" is {with_article(field.type)}, of which no value is said to be the '
+            "last one; punctuate another column",
             node,
         )
     return position, field
@@ -180,7 +180,7 @@ def _constant(node: exp.Expr, field: Field) -> Value:
     made = evaluate(value, offset)
     if made is None:
         raise StatementError("nothing is equal to NULL, and nothing is said of NULLs", offset)
-    if isinstance(made, float) and not made.is_integer():
+    if is_fraction(made):
         raise StatementError(
             f'"{field.name}" is {with_article(field.type)}, the value is {made}; round it', offset
         )
