@@ -17,7 +17,7 @@ from enum import Enum
 from typing import Any, TypeVar
 
 from millpond.cql.kept import kept
-from millpond.schema import Schema
+from millpond.schema import Schema, Type
 
 Found = TypeVar("Found")
 
@@ -176,6 +176,8 @@ def canonical(value: Any) -> str:
         return value.digest
     if isinstance(value, Enum):
         return value.name
+    if isinstance(value, Type):
+        return value.value
     if _compared(type(value)) is not None:
         return _canonical_fields(value)
     return repr(value)
