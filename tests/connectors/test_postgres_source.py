@@ -520,7 +520,11 @@ def test_what_cannot_be_read_is_refused_with_the_way_out(server) -> None:
     for table, columns, said in (
         ("nowhere", COLUMNS, "table nowhere: it is not there"),
         (plain, COLUMNS, "ALTER TABLE … REPLICA IDENTITY FULL"),
-        (plain, "k INT", "column k is bigint, which is no INT; declare it as BIGINT or DECIMAL or STRING"),
+        (
+            plain,
+            "k INT",
+            "column k is bigint, which is no INT; declare it as BIGINT or DECIMAL or STRING",
+        ),
         (plain, "x INT", "no column x; columns there: k, v"),
         (parts, "k BIGINT", "it has partitions"),
     ):
