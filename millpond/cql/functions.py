@@ -383,7 +383,12 @@ def _constant(
             f"{function.name} knows {', '.join(TRUNCATIONS)}; not '{value}'", offset
         )
     if kind is Kind.PATH and isinstance(value, str):
-        steps_of(value, offset)
+        if steps_of(value) is None:
+            raise StatementError(
+                f"'{value}' is no path into JSON; keys and places of arrays from 0 on: "
+                "'$.items[0].price'",
+                offset,
+            )
         return Literal(value, Type.STRING)
     if kind in (Kind.PATTERN, Kind.TEXT) and isinstance(value, str):
         return Literal(value, Type.STRING)

@@ -2,8 +2,6 @@
 
 import re
 
-from millpond.cql.text.places import StatementError
-
 Step = str | int
 """A key of an object, or a place in an array."""
 
@@ -16,11 +14,13 @@ _STEP = re.compile(
 )
 
 
-def steps_of(path: str, offset: int | None = None) -> tuple[Step, ...]:
-    """The steps of a path.
+def steps_of(path: str) -> tuple[Step, ...] | None:
+    """The steps of a path; None if it is none.
 
     >>> steps_of("$.items[0].'price'".replace("'", '"'))
     ('items', 0, 'price')
+    >>> steps_of("items") is None
+    True
     """
     found: list[Step] = []
     place = 1 if path.startswith("$") else 0
@@ -31,10 +31,4 @@ def steps_of(path: str, offset: int | None = None) -> tuple[Step, ...]:
         name = next(each for each in match.group("name", "quoted", "key", "at") if each is not None)
         found.append(int(name) if match["at"] is not None else name)
         place = match.end()
-    if place < len(path) or not path:
-        raise StatementError(
-            f"'{path}' is no path into JSON; keys and places of arrays from 0 on: "
-            "'$.items[0].price'",
-            offset,
-        )
-    return tuple(found)
+    return tuple(found) if path and place == len(path) else None

@@ -1,7 +1,8 @@
 """Lives of an engine that follows a file, and writes what it reads to another one.
 
 ``python -m tests.connectors.followed_lives folder seed kills``: the file grows by any pieces and is
-rotated before each life, and while it lasts.
+rotated before each life, and while it lasts: in each that is to be killed until it is, and in the
+last one until there are at least 80 rows for each kill, and all are read.
 """
 
 from __future__ import annotations
@@ -21,21 +22,30 @@ from tests.connectors.lives import killed_lives
 
 PAGE_ROWS = 16
 COMMITS = [(CommitLog, "append"), (GrowingFiles, "pieces")]
+ROWS_A_KILL = 80
+PIECE_BYTES = 200
+LEAST_BYTES = len('{"id": 0, "ts": 0}\n')
 
 
-def grow(folder: Path, rng: random.Random, rows: int) -> None:
-    """Appends a piece of the lines of that many rows, or rotates the file."""
+def rows_there(folder: Path) -> int:
+    """How many whole lines were written."""
+    return sum(each.read_bytes().count(b"\n") for each in folder.glob("x.jsonl*"))
+
+
+def grow(folder: Path, rng: random.Random, rows: int | None) -> None:
+    """Appends a piece of the lines of that many rows, or of any number, or rotates the file."""
     file, done = folder / "x.jsonl", sorted(folder.glob("x.jsonl*"))
     written = sum(each.stat().st_size for each in done)
-    whole = "".join(f'{{"id": {n}, "ts": {n}}}\n' for n in range(rows)).encode()
+    count = (written + PIECE_BYTES) // LEAST_BYTES + 1 if rows is None else rows
+    whole = "".join(f'{{"id": {n}, "ts": {n}}}\n' for n in range(count)).encode()
     if written and whole[:written].endswith(b"\n") and file.exists() and rng.random() < 0.3:
         file.rename(folder / f"x.jsonl.{len(done)}")
     with file.open("ab") as out:
-        out.write(whole[written : written + rng.randrange(200)])
+        out.write(whole[written : written + rng.randrange(PIECE_BYTES)])
 
 
-def live(folder: Path, rng: random.Random, rows: int) -> None:
-    """Reads all rows, some before they are written."""
+def live(folder: Path, rng: random.Random, rows: int | None) -> None:
+    """Reads so many rows, some before they are written, or any number, which has no end."""
     with Engine(Settings(page_rows=PAGE_ROWS), store=folder / "store") as engine:
         engine.execute(
             "CREATE STREAM S (id BIGINT, ts BIGINT) TIMESTAMP BY ts "
@@ -43,7 +53,7 @@ def live(folder: Path, rng: random.Random, rows: int) -> None:
         )
         engine.execute(f"CREATE QUERY q AS SELECT id FROM S INTO csv('{folder / 'out.csv'}')")
         engine.start()
-        while engine.inputs.read_rows.get(StreamId("s"), 0) < rows:
+        while rows is None or engine.inputs.read_rows.get(StreamId("s"), 0) < rows:
             grow(folder, rng, rows)
             time.sleep(0.02)
         engine.stop()
@@ -53,9 +63,17 @@ def live(folder: Path, rng: random.Random, rows: int) -> None:
 def main(folder: str, seed: str, kills: str) -> int:
     """Says how many lives were killed."""
     followed_files.LOOK_SECONDS = 0.002
-    rng, rows = random.Random(int(seed)), 80 * int(kills)
-    grow(Path(folder), rng, rows)
-    killed = killed_lives(lambda: live(Path(folder), rng, rows), COMMITS, int(seed), int(kills))
+    where, rng = Path(folder), random.Random(int(seed))
+    grow(where, rng, None)
+
+    def last() -> None:
+        begun = rows_there(where) + 1  # the line that somebody was killed in, too
+        live(where, rng, max(begun, ROWS_A_KILL * int(kills)))
+
+    def doomed() -> None:
+        live(where, rng, None)
+
+    killed = killed_lives(last, COMMITS, int(seed), int(kills), doomed)
     sys.stdout.write(f"{killed}\n")
     return 0
 

@@ -14,8 +14,18 @@ Moment = tuple[type, str] | None
 """The class and the method that commits; None: at any time."""
 
 
-def killed_lives(live: Callable[[], None], commits: Sequence[Moment], seed: int, kills: int) -> int:
-    """Forks a life for each kill and one that comes to its end; says how many were killed."""
+def killed_lives(
+    live: Callable[[], None],
+    commits: Sequence[Moment],
+    seed: int,
+    kills: int,
+    doomed: Callable[[], None] | None = None,
+) -> int:
+    """Forks a life for each kill and one that comes to its end; says how many were killed.
+
+    ``doomed``: how those live that are to be killed, if it has to be otherwise: so that they commit
+    until they are, however long that takes.
+    """
     rng, killed, lives = random.Random(seed), 0, 0
     moments = [(when, each) for each in commits for when in ("before", "after")] + [("", None)]
     while True:
@@ -23,9 +33,11 @@ def killed_lives(live: Callable[[], None], commits: Sequence[Moment], seed: int,
         count, seconds = rng.randint(2, 6), rng.uniform(0.05, 1.0)
         child = os.fork()
         if child == 0:
-            if killed < kills:
+            if killed == kills:
+                live()
+            else:
                 _die_at(when, commit, count, seconds)
-            live()
+                (doomed or live)()
             os._exit(0)
         _, status = os.waitpid(child, 0)
         lives += 1

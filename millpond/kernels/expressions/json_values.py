@@ -13,7 +13,7 @@ from millpond.kernels.expressions.rows import by_row, text_of
 def json_value(call: Call) -> Callable[..., Text]:
     """How a call is applied, whose path is a constant."""
     path = call.arguments[1]
-    steps = steps_of(str(path.value)) if isinstance(path, Literal) else ()
+    steps = (steps_of(str(path.value)) if isinstance(path, Literal) else None) or ()
 
     def apply(text: Text, *_: Any) -> Text:
         return text_of(by_row(lambda one: _found(one, steps), text), text)
