@@ -70,8 +70,12 @@ def _is_free(port: int) -> bool:
 
 def plain_client(url: str, headers: dict[str, str] | None = None) -> httpx.Client:
     """A client of an address without TLS, which reads no certificates: that takes longer than most
-    tests."""
-    return httpx.Client(base_url=url, timeout=PATIENCE_SECONDS, headers=headers, verify=False)
+    tests. Each request has a connection of its own: one that waited may just be closed by the
+    server when it is used again."""
+    limits = httpx.Limits(max_keepalive_connections=0)
+    return httpx.Client(
+        base_url=url, timeout=PATIENCE_SECONDS, headers=headers, limits=limits, verify=False
+    )
 
 
 def is_ready(client: httpx.Client) -> bool:

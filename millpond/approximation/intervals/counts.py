@@ -91,7 +91,7 @@ def count_of_distinct(
     >>> count_of_distinct(10, 0.1, 10_000, 0.05).confident
     Interval(low=51, high=179)
     >>> count_of_distinct(10, 0.1, 10_000, 0.05, most_rate=0.2).confident
-    Interval(low=26, high=179)
+    Interval(low=27, high=179)
     """
     check_risk(risk)
     most = rate if most_rate is None else most_rate
