@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import random
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +28,7 @@ from millpond.settings import Settings
 from millpond.storage.origins import MOST_FOLLOWED, MOST_MOMENTS, Followed, mixed
 from millpond.tracing import telling
 from tests.collector import collecting
-from tests.patience import PATIENCE_SECONDS
+from tests.patience import PATIENCE_SECONDS, wait_until
 from tests.server.serving import running
 
 SCRIPT = """
@@ -233,10 +235,13 @@ def test_a_collector_that_is_not_there_costs_the_traces_and_nothing_else() -> No
         assert engine.results("counts").num_rows == 1
 
 
-def test_a_collector_that_does_not_answer_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_collector_that_does_not_answer_holds_nobody_up_and_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(
         telling, "EXPORT_SECONDS", PATIENCE_SECONDS
     )  # so long it might be waited for
+    before = set(threading.enumerate())
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"http://127.0.0.1:{silent.getsockname()[1]}"
         engine = Engine({"traces": address, "trace_share": "1"})
@@ -248,6 +253,13 @@ def test_a_collector_that_does_not_answer_holds_nobody_up(monkeypatch: pytest.Mo
         engine.push("S", [(2, 1)])
         engine.close(seconds=0.5)
         assert time.monotonic() - began < PATIENCE_SECONDS
+        drawn = random.getstate()  # how long it is until they try again is drawn
+    wait_until(lambda: not [each for each in set(threading.enumerate()) - before if _tells(each)])
+    assert random.getstate() == drawn
+
+
+def _tells(thread: threading.Thread) -> bool:
+    return "Otel" in thread.name or "shutdown" in thread.name
 
 
 # -- without -----------------------------------------------------------------------------------

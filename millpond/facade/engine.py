@@ -124,6 +124,7 @@ class Engine:
         )
         self.catalog, self.lock = self.ground.catalog, self.ground.lock
         self._following: Following | None = None
+        self._followed: list[Following] = []  # which others have come after, and tell what is left
         self._make_parts(keep_results)
         self._open_store(settings.store)
         self._follow(settings)
@@ -331,7 +332,8 @@ class Engine:
             self._following = Following(settings)
         self._commits.follower = self._following
         if before is not None:
-            before.close(0)
+            before.end()
+            self._followed = [each for each in (*self._followed, before) if not each.is_over]
 
     def traced(self, headers: Mapping[str, str]) -> AbstractContextManager[object]:
         """What is pushed inside belongs to the trace that the headers of a request name, if any."""
@@ -838,8 +840,9 @@ class Engine:
         finally:  # also when it is interrupted: then nothing is waited for
             with uninterrupted:
                 self._let_go()
-        if self._following is not None:
-            self._following.close(until - time.monotonic())
+        for each in (*self._followed, self._following):
+            if each is not None:
+                each.close(until - time.monotonic())
         self.inputs.wait_until_forgotten(until)
         if left:
             logger.warning("closed after %g seconds while still at work: %s", seconds, left)

@@ -148,9 +148,20 @@ class Following:
             name = f"deliver {log.entry.name}"
             self._telling.child(name, behind, waiting.began, about, error)
 
-    def close(self, seconds: float) -> None:
-        """Tells what is left, and nothing more; it is waited for so many seconds at most."""
+    def end(self) -> None:
+        """Tells what is left, in the background, and nothing more."""
         self.handed_on()
+        self._waiting.clear()
+        self._telling.end()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended, and all is told."""
+        return self._telling.is_over
+
+    def close(self, seconds: float) -> None:
+        """Ends it; what is not told after so many seconds is given up."""
+        self.end()
         self._telling.close(seconds)
 
 

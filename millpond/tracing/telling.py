@@ -54,8 +54,11 @@ class Telling:
     def __init__(self, settings: Settings) -> None:
         self._trace = _module("opentelemetry.trace")
         self._provider: Any = None
+        self._exporter: Exporter | None = None
+        self._ending: threading.Thread | None = None
         if settings.traces != PROCESS:
-            self._provider = _provider(settings)
+            self._exporter = Exporter(settings.traces)
+            self._provider = _provider(settings, self._exporter)
         provider = self._provider or self._trace.get_tracer_provider()
         self._tracer = provider.get_tracer("millpond", version.VERSION)
 
@@ -102,12 +105,50 @@ class Telling:
         finally:
             context.detach(token)
 
+    def end(self) -> None:
+        """Says what is left, in the background, and nothing more."""
+        if self._provider is not None and self._ending is None:
+            self._ending = threading.Thread(target=self._provider.shutdown, daemon=True)
+            self._ending.start()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended, and all is said."""
+        return self._provider is None or (self._ending is not None and not self._ending.is_alive())
+
     def close(self, seconds: float) -> None:
-        """Says what is left, and nothing more; it is waited for so many seconds at most."""
-        if self._provider is not None:
-            ending = threading.Thread(target=self._provider.shutdown, daemon=True)
-            ending.start()
-            ending.join(max(seconds, 0.0))
+        """Ends it; what is not said after so many seconds is given up, and not tried again."""
+        self.end()
+        if self._ending is not None:
+            self._ending.join(max(seconds, 0.0))
+        if self._exporter is not None:
+            self._exporter.shutdown()
+
+
+class Exporter:
+    """Hands spans on to a collector until it is shut down, by whom and how often that may be."""
+
+    def __init__(self, address: str) -> None:
+        otlp = _module("opentelemetry.exporter.otlp.proto.http.trace_exporter")
+        self._results = _module("opentelemetry.sdk.trace.export").SpanExportResult
+        self._exporter = otlp.OTLPSpanExporter(_endpoint(address), timeout=EXPORT_SECONDS)
+        self._lock = threading.Lock()
+        self._is_over = False
+
+    def export(self, spans: Sequence[Any]) -> Any:
+        """Hands spans on, trying again for a while; none when it is over."""
+        return self._results.FAILURE if self._is_over else self._exporter.export(spans)
+
+    def shutdown(self) -> None:
+        """Has nothing be tried again."""
+        with self._lock:
+            is_over, self._is_over = self._is_over, True
+        if not is_over:
+            self._exporter.shutdown()
+
+    def force_flush(self, timeout_millis: int = 0) -> bool:
+        """Nothing waits here."""
+        return True
 
 
 def _nanoseconds(moment: float) -> int:
@@ -115,14 +156,13 @@ def _nanoseconds(moment: float) -> int:
     return time.time_ns() - int((time.monotonic() - moment) * 1e9)
 
 
-def _provider(settings: Settings) -> Any:
+def _provider(settings: Settings, exporter: Exporter) -> Any:
     """Hands spans on to a collector, in the background."""
     sdk, sampling = _module("opentelemetry.sdk.trace"), _module("opentelemetry.sdk.trace.sampling")
     resources, export = (
         _module("opentelemetry.sdk.resources"),
         _module("opentelemetry.sdk.trace.export"),
     )
-    otlp = _module("opentelemetry.exporter.otlp.proto.http.trace_exporter")
     facts = {"service.version": version.VERSION}
     if "OTEL_SERVICE_NAME" not in os.environ:
         facts["service.name"] = "millpond"
@@ -131,7 +171,6 @@ def _provider(settings: Settings) -> Any:
         resource=resources.Resource.create(facts),
         shutdown_on_exit=False,
     )
-    exporter = otlp.OTLPSpanExporter(_endpoint(settings.traces), timeout=EXPORT_SECONDS)
     provider.add_span_processor(export.BatchSpanProcessor(exporter))
     return provider
 
