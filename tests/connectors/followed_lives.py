@@ -53,8 +53,11 @@ def live(folder: Path, rng: random.Random, rows: int | None) -> None:
         )
         engine.execute(f"CREATE QUERY q AS SELECT id FROM S INTO csv('{folder / 'out.csv'}')")
         engine.start()
+        waits = False
         while rows is None or _read(engine) < rows:
-            if rows_there(folder) - _read(engine) < ROWS_A_KILL:  # who reads slowly is waited for
+            left = rows_there(folder) - _read(engine)
+            waits = left > 0 if waits else left >= ROWS_A_KILL  # for who reads slowly
+            if not waits:
                 grow(folder, rng, rows)
             time.sleep(0.02)
         engine.stop()
