@@ -53,11 +53,19 @@ def live(folder: Path, rng: random.Random, rows: int | None) -> None:
         )
         engine.execute(f"CREATE QUERY q AS SELECT id FROM S INTO csv('{folder / 'out.csv'}')")
         engine.start()
-        while rows is None or engine.inputs.read_rows.get(StreamId("s"), 0) < rows:
-            grow(folder, rng, rows)
+        waits = False
+        while rows is None or _read(engine) < rows:
+            left = rows_there(folder) - _read(engine)
+            waits = left > 0 if waits else left >= ROWS_A_KILL  # for who reads slowly
+            if not waits:
+                grow(folder, rng, rows)
             time.sleep(0.02)
         engine.stop()
         engine.finish(rows=0)
+
+
+def _read(engine: Engine) -> int:
+    return engine.inputs.read_rows.get(StreamId("s"), 0)
 
 
 def main(folder: str, seed: str, kills: str) -> int:
