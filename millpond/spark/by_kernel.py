@@ -9,12 +9,14 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as st
 from pyspark.sql.pandas.functions import arrow_udf
 
+from millpond.connectors.arrow import ARROW_TYPES
 from millpond.cql import decimals
 from millpond.cql.expressions import Call, Column, Expression, Literal
 from millpond.cql.failing import can_fail
 from millpond.cql.functions import BY_ROW
-from millpond.kernels.expressions import WORDS, Fault, Program
+from millpond.kernels.expressions import Program
 from millpond.kernels.expressions.attempts import attempt as kernel_attempt
+from millpond.kernels.expressions.faults import words_of
 from millpond.kernels.expressions.operand import Value, over_rows, to_array
 from millpond.schema import Type
 from millpond.spark.types import SPARK
@@ -50,7 +52,15 @@ def value(call: Call, arguments: list[SparkColumn]) -> SparkColumn:
     """The value of a call; what fails is an error only where the value is needed."""
     if not can_fail(call):
         return attempt(call, arguments)
-    answer = _answer(call, arguments)
+    return _needed(_answer(call, arguments), call)
+
+
+def over_columns(call: Call, columns: list[SparkColumn]) -> SparkColumn:
+    """The same of a call whose arguments are computed with it, over columns that never fail."""
+    return _needed(_computed(call, columns or [F.lit(True)]), call)
+
+
+def _needed(answer: SparkColumn, call: Call) -> SparkColumn:
     error = answer.getField("error")
     failed = F.raise_error(error).cast(SPARK[call.type])
     return F.when(error.isNotNull(), failed).otherwise(answer.getField("value"))
@@ -72,18 +82,25 @@ def _answer(call: Call, arguments: list[SparkColumn]) -> SparkColumn:
     inner = Call(
         call.function, tuple(_inner(call, n, places) for n in range(len(arguments))), call.type
     )
+    return _computed(inner, [arguments[n] for n in places])
+
+
+def _computed(call: Call, arguments: list[SparkColumn]) -> SparkColumn:
+    """A value and the words of a fault, of a call over columns."""
 
     def called(*columns: pa.Array) -> pa.Array:
         make_ready()
-        (found,) = Program([inner]).run(columns)
         rows = len(columns[0])
-        values = to_array(kernel_attempt(found), inner.type, rows)
+        if rows == 0:  # a constant has one row, and so has no place among none
+            return pa.array([], pa.struct({"value": ARROW_TYPES[call.type], "error": pa.string()}))
+        (found,) = Program([call]).run(columns)
+        values = to_array(kernel_attempt(found), call.type, rows)
         return pa.StructArray.from_arrays([values, _words(found, rows)], ["value", "error"])
 
     shape = st.StructType(
         [st.StructField("value", SPARK[call.type]), st.StructField("error", st.StringType())]
     )
-    return cast("SparkColumn", _arrow_udf(called, shape)(*(arguments[n] for n in places)))
+    return cast("SparkColumn", _arrow_udf(called, shape)(*arguments))
 
 
 def _inner(call: Call, number: int, places: list[int]) -> Expression:
@@ -95,5 +112,5 @@ def _words(found: Value, rows: int) -> pa.Array:
     if found.faults is None:
         return pa.nulls(rows, pa.string())
     faults = over_rows(found.faults, rows)
-    words = [WORDS[Fault(fault)] if fault else None for fault in faults.tolist()]
+    words = [words_of(fault) if fault else None for fault in faults.tolist()]
     return pa.array(words, pa.string())

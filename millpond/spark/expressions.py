@@ -16,6 +16,7 @@ from millpond.planning.attempts import FORMS
 from millpond.schema import Type
 from millpond.spark import bounds, by_kernel, regular_expressions, user_functions
 from millpond.spark.attempts import BEYOND_BIGINT, attempt, succeeds
+from millpond.spark.taken_in import has_to_take_in, taken_in
 from millpond.spark.types import SPARK
 
 _TIMESTAMP_TEXT = rf"\A(?:{TIMESTAMP_TEXT})\z"
@@ -31,6 +32,9 @@ def lower(expression: Expression, columns: Sequence[SparkColumn]) -> SparkColumn
         raise MillpondError(f"internal: {expression} was not unnested")
     if expression.function in FORMS:
         return _guarded(expression, columns)
+    if has_to_take_in(expression):
+        made, sent = taken_in(expression)
+        return by_kernel.over_columns(made, [lower(each, columns) for each in sent])
     if by_kernel.is_by_kernel(expression):
         return by_kernel.value(expression, [lower(each, columns) for each in expression.arguments])
     if expression.function == "cast":

@@ -92,6 +92,25 @@ def test_parts_that_are_not_needed_do_not_fail(spark: SparkSession, tmp_path: Pa
     agree(spark, nasty.table(), lowered(nasty.guarded()), tmp_path)
 
 
+def test_what_only_spark_has_fails_within_a_call_of_python_only_where_it_is_needed(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    x, t = Column(0, Type.BIGINT), Column(1, Type.BOOLEAN)
+    total = Call("cast", (Call("+", (x, x), Type.BIGINT),), Type.DOUBLE)
+    written = Call("cast", (total,), Type.STRING)
+    made = Call("hex", (Call("upper", (written,), Type.STRING),), Type.STRING)
+    guarded = Call("case", (t, made), Type.STRING)
+    assert not can_lower(guarded)
+    table = pa.table({"c0": [2**63 - 1, 1, None], "c1": [False, True, True]})
+    page = frame(spark, table, tmp_path / "p")
+    columns = [F.col("c0"), F.col("c1")]
+    answer = page.select(on_spark.lower(guarded, columns).alias("e")).toArrow()
+    assert answer["e"].to_pylist() == [None, "322E30", None]
+    with pytest.raises(PySparkException) as error:
+        page.select(on_spark.lower(made, columns)).toArrow()
+    assert plain_words(error.value) == WORDS[Fault.ARITHMETIC_OVERFLOW]
+
+
 def agree(
     spark: SparkSession, table: pa.Table, expressions: Sequence[Expression], directory: Path
 ) -> None:

@@ -101,6 +101,20 @@ def test_values_of_every_type_have_the_same_bits(spark, tmp_path):
     agree(spark, table, [*same, constant, value(risky), success(risky)], tmp_path)
 
 
+def test_arguments_and_calls_fail_only_where_they_are_needed(spark, tmp_path):
+    x, t = Column(0, Type.BIGINT), Column(1, Type.BOOLEAN)
+    definition = user_function("g", reciprocal, (Type.BIGINT,), Type.BIGINT)
+    total = Call("+", (x, x), Type.BIGINT)
+    of_total = UserCall("g", (total,), Type.BIGINT, definition)
+    divided = Call("div", (x, UserCall("g", (x,), Type.BIGINT, definition)), Type.BIGINT)
+    made = [Call("case", (t, each), Type.BIGINT) for each in (of_total, divided)]
+    table = pa.table({"c0": [2**63 - 1, 0, 1, None], "c1": [False, False, True, True]})
+    agree(spark, table, made, tmp_path)
+    page = spark.createDataFrame([(0,)], "c0 BIGINT")
+    with pytest.raises(Exception, match="function g: ZeroDivisionError"):
+        page.select(lower(divided, [F.col("c0")])).toArrow()
+
+
 def test_spark_makes_equal_calls_once(spark):
     definition = user_function("g", reciprocal, (Type.BIGINT,), Type.BIGINT)
     call = UserCall("g", (Column(0, Type.BIGINT),), Type.BIGINT, definition)

@@ -74,5 +74,9 @@ def own_fault(words: str) -> int:
 def raise_first(faults: Faults | None) -> None:
     """Raises the fault of the first row that has one."""
     if faults is not None and faults.any():
-        number = int(faults[marked(faults)[0]])
-        raise InputError(_OWN_WORDS[number] if number in _OWN_WORDS else WORDS[Fault(number)])
+        raise InputError(words_of(int(faults[marked(faults)[0]])))
+
+
+def words_of(number: int) -> str:
+    """What is said of a fault."""
+    return _OWN_WORDS[number] if number in _OWN_WORDS else WORDS[Fault(number)]

@@ -305,3 +305,32 @@ def guarded() -> Iterator[Expression]:
     yield Call("lpad", (written, column(Type.INT), Literal("", Type.STRING)), Type.STRING)
     yield Call("split_part", (text, column(Type.STRING, 1), narrow), Type.STRING)
     yield Call("date_add", (column(Type.DATE), narrow), Type.DATE)
+    yield from _guarded_calls_of_python(risky)
+
+
+def _guarded_calls_of_python(risky: Expression) -> Iterator[Expression]:
+    """The same of functions that Python computes on Spark, which it does for all rows."""
+    truth, text, third = column(Type.BOOLEAN), column(Type.STRING), column(Type.BIGINT, 2)
+    exact = Call("cast", (column(Type.INT),), NARROW)
+    total = Call("*", (column(WIDE), column(WIDE, 1)), decimals.result("*", WIDE, WIDE))
+    written = Call("concat", (text, Call("cast", (risky,), Type.STRING)), Type.STRING)
+    pattern = Literal("(1)", Type.STRING)
+    sure = Call("+", (risky, Literal(0, Type.BIGINT)), Type.BIGINT)
+    either = Call("case", (truth, sure, column(Type.BOOLEAN, 1), third), Type.BIGINT)
+    for made in (
+        Call("cast", (exact,), Type.BIGINT),
+        Call("sin", (Call("cast", (risky,), Type.DOUBLE),), Type.DOUBLE),
+        Call("div", (third, risky), Type.BIGINT),
+        Call("div", (Call("div", (risky, third), Type.BIGINT), either), Type.BIGINT),
+        Call("%", (total, column(NARROW)), decimals.result("%", total.type, NARROW)),
+        Call("*", (total, total), decimals.result("*", total.type, total.type)),
+        Call("regexp_like", (written, pattern), Type.BOOLEAN),
+        Call("regexp_extract", (written, pattern, Literal(1, Type.INT)), Type.STRING),
+    ):
+        yield made
+        yield Call("case", (truth, made), made.type)
+        yield Call("case", (truth, Literal(None, made.type), made), made.type)
+        yield Call("coalesce", (Call("case", (truth, made), made.type), made), made.type)
+        is_null = Call("is_null", (made,), Type.BOOLEAN)
+        yield Call("and", (truth, is_null), Type.BOOLEAN)
+        yield Call("or", (is_null, truth), Type.BOOLEAN)
