@@ -118,7 +118,7 @@ class Uninterrupted:
 
     def _hear(self, number: int, frame: FrameType | None) -> None:
         is_outside = self._depth == 0 and self._is_open
-        if not is_outside or self._handler is None or _is_of_call(frame):
+        if not is_outside or self._handler is None or _is_at_an_edge(frame):
             self._was_asked = True
         else:
             self._handler(number, frame)
@@ -141,12 +141,11 @@ class Uninterrupted:
             self._handler(SIGINT, None)
 
 
-def _is_of_call(frame: FrameType | None) -> bool:
-    """Whether a function that can be interrupted has not begun yet, or has ended."""
-    return frame is not None and frame.f_code is _CALL
+def _is_at_an_edge(frame: FrameType | None) -> bool:
+    """Whether what can be interrupted has not begun yet, or has ended: a function that is called
+    from inside, or a wait whose lock is yet to be taken again."""
+    return frame is not None and frame.f_code in _EDGES
 
-
-_CALL = Uninterrupted.call.__code__
 
 uninterrupted = Uninterrupted()
 """The one of this process."""
@@ -202,3 +201,9 @@ class WholeLock:
     def _acquire_restore(self, saved: tuple[Any, Inside | None]) -> None:
         self._lock._acquire_restore(saved[0])  # type: ignore[attr-defined]
         uninterrupted.resume(saved[1])
+
+
+_EDGES = frozenset(
+    function.__code__
+    for function in (Uninterrupted.call, Uninterrupted.resume, WholeLock._acquire_restore)
+)
