@@ -14,6 +14,7 @@ from typing import Any
 
 from millpond.errors import DamageError, StateError
 from millpond.storage.formats import FORMAT, Record
+from millpond.storage.lease import NAME as LEASE
 from millpond.storage.lease import alone, locked
 from millpond.storage.log import (
     NO_BEGINNING,
@@ -98,11 +99,9 @@ def held(directory: Path) -> Iterator[None]:
     lock = locked(directory)
     if lock is None:
         raise StateError(f"store {directory}: an engine has it open; stop that one first")
-    is_store = (directory / NAME).exists() or (directory / LOG).exists()
+    is_there = (directory / LEASE).exists() and os.access(directory, os.W_OK)
     try:
-        with (
-            alone(directory, lock) if is_store and os.access(directory, os.W_OK) else nullcontext()
-        ):
+        with alone(directory, lock) if is_there else nullcontext():
             yield
     finally:
         os.close(lock)
