@@ -10,10 +10,10 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+from tests.debian import installed, which
 from tests.patience import PATIENCE_SECONDS, wait_until
 from tests.server.serving import free_port
 
-INSTALL_SECONDS = 300
 _SETTINGS = """\
 listener {port} 127.0.0.1
 allow_anonymous true
@@ -26,33 +26,10 @@ message_size_limit {longest}
 LONGEST_BYTES = 10_000
 
 
-class MissingServerError(Exception):
-    """There is no mosquitto here."""
-
-
 @cache
 def program() -> str:
     """The broker, installed now if need be."""
-    if found := _found():
-        return found
-    if os.environ.get("MILLPOND_NO_INSTALL"):
-        raise MissingServerError("MILLPOND_NO_INSTALL forbids to install it")
-    if os.geteuid() != 0 or not shutil.which("apt-get"):
-        raise MissingServerError("without root and apt-get it can not be installed")
-    wait = f"DPkg::Lock::Timeout={INSTALL_SECONDS}"  # while another process installs something
-    install = ["apt-get", "install", "-y", "-o", wait, "--no-install-recommends", "mosquitto"]
-    for command in (install, ["apt-get", "update"], install):
-        try:
-            subprocess.run(command, check=False, capture_output=True, timeout=INSTALL_SECONDS)
-        except subprocess.TimeoutExpired:
-            break
-        if found := _found():
-            return found
-    raise MissingServerError("apt-get install mosquitto has not brought it")
-
-
-def _found() -> str | None:
-    return shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin")
+    return installed(lambda: which("mosquitto"), "mosquitto")
 
 
 class Mosquitto:

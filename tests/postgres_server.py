@@ -12,12 +12,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tests.debian import installed
 from tests.patience import PATIENCE_SECONDS
 
 with suppress(ImportError):  # tests that need it are skipped
     import psycopg
 
-INSTALL_SECONDS = 300
 _SETTINGS = {
     "listen_addresses": "''",
     "wal_level": "logical",
@@ -31,29 +31,10 @@ _SETTINGS = {
 }
 
 
-class MissingServerError(Exception):
-    """There is no PostgreSQL here."""
-
-
 @cache
 def programs() -> Path:
     """Where initdb and its like are, installed now if need be."""
-    if found := _found():
-        return found
-    if os.environ.get("MILLPOND_NO_INSTALL"):
-        raise MissingServerError("MILLPOND_NO_INSTALL forbids to install it")
-    if os.geteuid() != 0 or not shutil.which("apt-get"):
-        raise MissingServerError("without root and apt-get it can not be installed")
-    wait = f"DPkg::Lock::Timeout={INSTALL_SECONDS}"  # while another process installs something
-    install = ["apt-get", "install", "-y", "-o", wait, "--no-install-recommends", "postgresql"]
-    for command in (install, ["apt-get", "update"], install):
-        try:
-            subprocess.run(command, check=False, capture_output=True, timeout=INSTALL_SECONDS)
-        except subprocess.TimeoutExpired:
-            break
-        if found := _found():
-            return found
-    raise MissingServerError("apt-get install postgresql has not brought it")
+    return installed(_found, "postgresql")
 
 
 def _found() -> Path | None:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.postgres_server import MissingServerError, PostgresServer
+from tests.debian import MissingProgramError
+from tests.postgres_server import PostgresServer
 
 
 @pytest.fixture(scope="session")
@@ -14,7 +15,7 @@ def server() -> Iterator[PostgresServer]:
     pytest.importorskip("psycopg", reason="pip install 'millpond[postgres]' brings it")
     try:
         started = PostgresServer()
-    except MissingServerError as error:
-        pytest.skip(f"no PostgreSQL: {error}")
+    except MissingProgramError as error:
+        pytest.skip(str(error))
     yield started
     started.close()

@@ -27,7 +27,8 @@ from millpond.testing import RESULTS, check_source
 from tests.connectors.declarations import schema
 from tests.connectors.reading import Reading
 from tests.connectors.test_bad_rows import COLUMNS, MALFORMED, bad_json, mixed
-from tests.mosquitto import LONGEST_BYTES, MissingServerError, Mosquitto
+from tests.debian import MissingProgramError
+from tests.mosquitto import LONGEST_BYTES, Mosquitto
 from tests.patience import PATIENCE_SECONDS, wait_until
 
 paho = pytest.importorskip("paho.mqtt.client", reason="pip install 'millpond[mqtt]' brings it")
@@ -39,8 +40,8 @@ pytestmark = pytest.mark.slow
 def broker() -> Iterator[Mosquitto]:
     try:
         started = Mosquitto()
-    except MissingServerError as error:
-        pytest.skip(f"no mosquitto: {error}")
+    except MissingProgramError as error:
+        pytest.skip(str(error))
     yield started
     started.close()
 
