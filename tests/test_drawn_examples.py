@@ -33,7 +33,7 @@ def _drawn(times: str | None) -> list[str]:
 
 def test_two_runs_try_the_same_examples_unless_asked_for_fresh_ones() -> None:
     fixed = _drawn(None)
-    assert len(fixed) == 20
+    assert len(fixed) == 10
     assert _drawn(None) == fixed
     assert _drawn("3") != fixed
 

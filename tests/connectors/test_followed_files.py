@@ -166,8 +166,8 @@ def test_follow_is_true_or_false_and_for_what_does_not_end(tmp_path) -> None:
 
 
 @pytest.mark.slow
-def test_10_kills_lose_nothing_and_double_nothing(tmp_path) -> None:
-    kills_while_a_file_grows(tmp_path, seed=1, kills=10)
+def test_kills_lose_nothing_and_double_nothing(tmp_path) -> None:
+    kills_while_a_file_grows(tmp_path, seed=1, kills=4)
 
 
 def kills_while_a_file_grows(folder: Path, seed: int, kills: int) -> None:

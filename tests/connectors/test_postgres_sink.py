@@ -393,8 +393,8 @@ def test_without_the_package_the_error_names_the_command(monkeypatch) -> None:
 # -- kills ---------------------------------------------------------------------------------
 
 
-def test_10_kills_lose_nothing_and_double_nothing(server, tmp_path: Path) -> None:
-    kills_before_tables(server, tmp_path, seed=1, kills=10)
+def test_kills_lose_nothing_and_double_nothing(server, tmp_path: Path) -> None:
+    kills_before_tables(server, tmp_path, seed=1, kills=4)
 
 
 def kills_before_tables(server, folder: Path, seed: int, kills: int) -> None:

@@ -724,8 +724,8 @@ def test_without_the_package_the_error_names_the_command(monkeypatch) -> None:
 # -- kills ---------------------------------------------------------------------------------
 
 
-def test_10_kills_lose_nothing_and_double_nothing(server, tmp_path) -> None:
-    kills_behind_tables(server, tmp_path, seed=1, kills=10)
+def test_kills_lose_nothing_and_double_nothing(server, tmp_path) -> None:
+    kills_behind_tables(server, tmp_path, seed=1, kills=4)
 
 
 def kills_behind_tables(server, folder: Path, seed: int, kills: int) -> None:

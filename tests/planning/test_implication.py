@@ -8,7 +8,7 @@ from datetime import date
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from millpond.catalog import Catalog
@@ -23,6 +23,7 @@ from millpond.planning.optimise import optimise
 from millpond.planning.plan_data import from_data, to_data
 from millpond.planning.predicates import conjoin
 from millpond.schema import Type
+from tests.drawn_examples import examples
 
 CATALOG = Catalog()
 DDL = (
@@ -175,7 +176,7 @@ def passing(part):
 
 
 @pytest.mark.slow
-@settings(max_examples=1500, deadline=None)
+@examples(1000)
 @given(predicates(4), predicates(2))
 def test_what_is_implied_holds_of_all_rows_that_pass(stronger, weaker):
     if implies(stronger, weaker):
@@ -183,7 +184,7 @@ def test_what_is_implied_holds_of_all_rows_that_pass(stronger, weaker):
 
 
 @pytest.mark.slow
-@settings(max_examples=1500, deadline=None)
+@examples(1000)
 @given(st.data())
 def test_comparisons_of_one_column_too(data):
     """So that more is implied: both look at the same values."""
