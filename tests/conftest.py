@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from _pytest.doctest import DoctestModule
 from pyspark.sql import SparkSession
+from xdist.remote import Producer
 
 from millpond.execution.operators import freeing
 from millpond.execution.runtime import EngineRuntime
@@ -19,6 +20,7 @@ from millpond.settings import Settings
 from millpond.spark.session import create_session
 from tests import java_archive
 from tests.drawn_examples import load_profile
+from tests.few_sessions import FewSessions
 
 load_profile()
 
@@ -65,6 +67,12 @@ def pytest_configure() -> None:
     os.environ.setdefault(JAVA_OPTIONS, java_archive.SHORT_LIVED)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FewSessions | None:
+    """Has few processes start a session, where whole files are handed out."""
+    return FewSessions(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 @pytest.hookimpl(wrapper=True)
