@@ -131,7 +131,7 @@ def test_attempts_have_the_same_bits_on_arrow(spark: SparkSession, tmp_path: Pat
     agree(spark, TABLE, made, tmp_path)
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0])
 def test_nothing_fails_in_nested_expressions(
     seed: int, spark: SparkSession, tmp_path: Path
 ) -> None:

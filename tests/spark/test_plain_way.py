@@ -20,6 +20,6 @@ pytestmark = pytest.mark.spark
 def test_plans_that_are_built_anew_give_the_same(spark, monkeypatch, settings):
     monkeypatch.setenv(internals.PLAIN_VARIABLE, "1")
     monkeypatch.setattr(internals, "ReusedPlan", None)  # to call it would be an error
-    case = seeded_case(1018, 3)
+    case = seeded_case(1018, 2)
     failures = check(lambda given: Engine(given | settings, spark), case)
     assert not failures, "\n".join(map(str, failures[:1]))

@@ -38,7 +38,7 @@ def test_every_function_gives_the_same_bits(spark: SparkSession, tmp_path: Path)
     agree(spark, nasty.table(), lowered(nasty.calls()), tmp_path)
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0])
 def test_nested_expressions_give_the_same_bits(
     seed: int, spark: SparkSession, tmp_path: Path
 ) -> None:
