@@ -115,6 +115,9 @@ class StreamEntry:
     timestamp_column: int | None = None
     delay_ticks: int = 0
     source: Connector = Connector("push")
+    late_percent: float = 0.0
+    """How many of its tuples may come too late, where the delay follows how they come and
+    ``delay_ticks`` is the longest; 0: it does not."""
     has_other_delay: bool = field(default=False, compare=False)
     """Whether ALTER has changed the delay that was declared."""
     skips_bad_rows: bool = False

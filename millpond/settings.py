@@ -293,8 +293,9 @@ class Settings:
     strategy: str = _option("round-robin", _word, "the scheduling strategy")
     mode: str = _option(
         "free",
-        _one_of("free", "di", "gts", "ots", "hmts"),
-        "who may begin a step: whatever the strategy says (free), or threads as in the HMTS paper",
+        _one_of("free", "direct", "di", "gts", "ots", "hmts"),
+        "who may begin a step: whatever the strategy says (free), whoever brings tuples, without a "
+        "strategy (direct), or threads as in the HMTS paper",
     )
     seed: int = _option(
         0,

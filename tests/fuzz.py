@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from millpond.errors import MillpondError
+from millpond.scheduling.strategy_text import DIRECT
 from tests.adhering import adhering
 from tests.breaking import breaking, without_aside
 from tests.cases import Alter, Case, Drop, Run
@@ -89,6 +90,8 @@ def drive(engine, case):
                 raise
             refused.add(action.query)
         done.append(action)
+        if engine.settings.mode == DIRECT:  # it works whenever something comes
+            done.append(Run())
     engine.finish()
     for name in case.queries:
         if name not in results and name not in refused:

@@ -186,7 +186,7 @@ def drawn_change(rng: random.Random, engine: Engine) -> str:
             f"ALTER PARTITION {name} ADD OPERATOR {rng.choice(operators)}",
             f"ALTER PARTITION {name} STRATEGY {strategy!r} THREADS {rng.randint(1, 3)}",
             f"ALTER PARTITION {name} PRIORITY {rng.choice((0.001, 1, 50))}",
-            f"SET mode = {rng.choice(('free', 'gts', 'ots', 'hmts', 'di'))!r}",
+            f"SET mode = {rng.choice(('free', 'gts', 'ots', 'hmts', 'di', 'direct'))!r}",
             f"SET slice = {rng.choice(('0', '1 us', '1 s'))!r}",
             f"SET strategy = {strategy!r}",
         )

@@ -80,7 +80,7 @@ class Way:
             rng.choice(("auto", "on", "off")),
             rng.choice(("auto", "auto", "0")),
             shortens=rng.choice((0.0, 0.3)),
-            mode=rng.choice(("free", "free", "gts", "ots", "hmts", "di")),
+            mode=rng.choice(("free", "free", "free", "gts", "ots", "hmts", "di", "direct")),
             slice=rng.choice(("0", "0", "1 ms")),
             divides=rng.choice((0.0, 0.0, 0.2)),
         )

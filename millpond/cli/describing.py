@@ -71,7 +71,8 @@ def _stream_details(entry: StreamEntry) -> list[str]:
         if entry.timestamp_column is None
         else f"TIMESTAMP BY {entry.schema[entry.timestamp_column].name}"
     )
-    delay = [f"DELAY {entry.delay_ticks} ticks"] if entry.delay_ticks else []
+    adaptive = f"ADAPTIVE {entry.late_percent:g} PERCENT AT MOST " if entry.late_percent else ""
+    delay = [f"DELAY {adaptive}{entry.delay_ticks} ticks"] if entry.delay_ticks else []
     if entry.idle_microseconds:
         delay.append(f"IDLE AFTER {format_duration(entry.idle_microseconds)}")
     letters = "SKIP" if entry.dead_letters is None else f"INTO {entry.dead_letters}"

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from millpond.catalog import StreamEntry
 from millpond.connectors.arrow import arrow_schema
+from millpond.connectors.disorder import Disorder
 from millpond.connectors.rows import row_position
 from millpond.connectors.times import times_of
 from millpond.schema import BEGINNING, Schema
@@ -48,6 +49,8 @@ class Admission:
     largest: int | None
     arrived: int
     heartbeat: int
+    disorder: Disorder | None = None
+    """What was seen of how far tuples come behind, if the delay follows that."""
 
     def admit(
         self,
@@ -61,12 +64,14 @@ class Admission:
         Those that ``breaks`` says are no part of the stream, but their times are seen.
         """
         times = self._times(table, now)
-        late = self._lateness(times, promises)
+        over, disorder = self._over(times)
+        heartbeat = int(over[-1])
+        late = times <= np.maximum(over[:-1], self._promised(len(times), promises))
         aside = table.filter(pa.array(late)) if late.any() else None
         if aside is not None:
             table, times = table.filter(pa.array(~late)), times[~late]
         if len(times) == 0:
-            return Admitted(None, aside, self.largest, self.arrived, self.heartbeat)
+            return Admitted(None, aside, self.largest, self.arrived, heartbeat, disorder)
         largest = max(int(times.max()), BEGINNING if self.largest is None else self.largest)
         broken = np.zeros(len(times), np.bool_)
         if breaks is not None:
@@ -74,13 +79,18 @@ class Admission:
         if broken.any():
             table, times = table.filter(pa.array(~broken)), times[~broken]
         page = self._page(table, times) if len(times) else None
-        return Admitted(page, aside, largest, self.arrived + len(times), self.promise(largest))
+        return Admitted(page, aside, largest, self.arrived + len(times), heartbeat, disorder)
+
+    @property
+    def delay_ticks(self) -> int:
+        """How far a tuple may come behind now."""
+        return self.entry.delay_ticks if self.disorder is None else self.disorder.delay
 
     def promise(self, largest: int | None) -> int:
         """What is promised when this is the largest time so far."""
         if largest is None:
             return self.heartbeat
-        return max(self.heartbeat, largest - self.entry.delay_ticks - 1)
+        return max(self.heartbeat, largest - self.delay_ticks - 1)
 
     def _page(self, table: pa.Table, times: Ints) -> pa.Table:
         numbers = np.arange(self.arrived, self.arrived + len(times))
@@ -99,14 +109,28 @@ class Admission:
         where = row_position(f"stream {self.entry.name}")
         return times_of(column, name, self.tick_microseconds, where)
 
-    def _lateness(self, times: Ints, promises: Promised) -> Bools:
-        """Later than the delay allows, or at or before what was promised."""
-        first = BEGINNING if self.largest is None else self.largest
-        before = np.maximum.accumulate(np.append(first, times))[:-1]
-        promised = np.full(len(times), self.heartbeat, dtype=np.int64)
+    def _promised(self, count: int, promises: Promised) -> Ints:
+        """What was promised before each of so many tuples."""
+        promised = np.full(count, self.heartbeat, dtype=np.int64)
         for place, time in promises:
             np.maximum(promised[place:], time, out=promised[place:])
-        return np.asarray((times < before - self.entry.delay_ticks) | (times <= promised))
+        return promised
+
+    def _over(self, times: Ints) -> tuple[Ints, Disorder | None]:
+        """The times that are over by the delay before each tuple and behind the last, and what was
+        seen by then; what is over once stays over."""
+        first = BEGINNING if self.largest is None else self.largest
+        largest = np.maximum.accumulate(np.append(first, times))
+        over = largest - self.delay_ticks - 1
+        over[0] = self.promise(self.largest)
+        disorder, behind, at = self.disorder, np.maximum(largest[:-1] - times, 0), 0
+        while disorder is not None and at < len(times):
+            end = min(len(times), at + disorder.tuples_left)
+            over[at + 1 : end] = largest[at + 1 : end] - disorder.delay - 1
+            disorder = disorder.followed(behind[at:end])
+            over[end] = largest[end] - disorder.delay - 1
+            at = end
+        return np.maximum.accumulate(over), disorder
 
 
 @dataclass(frozen=True)
@@ -118,3 +142,4 @@ class Admitted:
     largest: int | None
     arrived: int
     heartbeat: int
+    disorder: Disorder | None = None

@@ -174,7 +174,8 @@ def altered_stream(action: AlterStream, catalog: Catalog) -> StreamEntry:
         new = action.alters
         altered = [new if c.name == new.name else c for c in entry.constraints]
         return _with_constraints(entry, altered)
-    return replace(entry, delay_ticks=action.delay_ticks or 0, has_other_delay=True)
+    delay, late = action.delay_ticks or 0, action.late_percent
+    return replace(entry, delay_ticks=delay, late_percent=late, has_other_delay=True)
 
 
 def _with_constraints(entry: StreamEntry, constraints: Sequence[Constraint]) -> StreamEntry:

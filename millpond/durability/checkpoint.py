@@ -121,6 +121,7 @@ def _inputs(queries: Queries) -> Iterator[Transition]:
             seen=seen,
             dropped_count=stream.dropped_count,
             dropped_until=stream.dropped_until,
+            disorder=() if stream.disorder is None else stream.disorder.data(),
         )
         for remnant, _ in stream.remnants.values():
             yield ConstraintLeft(key, remnant)

@@ -19,6 +19,8 @@ from millpond.storage.queues import Queue
 _TOLERANCE = re.compile(r"EXACT|TOLERATE \([A-Z0-9 .,]{1,200}\)", re.IGNORECASE)
 _LENGTH = re.compile(r"\s*\d+(\.\d+)?\s*[A-Za-z]*\s*")
 """A number with a unit of time, or of ticks."""
+_ADAPTIVE = re.compile(r"\s*adaptive\s+([\d.]+\s+percent\s+)?at\s+most\b", re.IGNORECASE)
+"""What comes before the longest of delays that follow how tuples come."""
 
 
 def quoted(name: str) -> str:
@@ -237,12 +239,28 @@ def _shared() -> tuple[Attribute, ...]:
 
 def _delay(view: Controlled, name: str) -> str:
     entry = view.ground.catalog.get(name)
-    ticks = entry.delay_ticks if isinstance(entry, StreamEntry) else 0
+    if not isinstance(entry, StreamEntry):
+        return "none"
+    longest = _in_words(view, entry.delay_ticks)
+    if entry.late_percent:
+        return f"adaptive {entry.late_percent:g} percent at most {longest}"
+    return longest
+
+
+def _present_delay(view: Controlled, name: str) -> str:
+    return _in_words(view, view.ground.inputs.streams[StreamId(name)].admission.delay_ticks)
+
+
+def _in_words(view: Controlled, ticks: int) -> str:
     return format_duration(ticks * view.ground.catalog.tick_microseconds) if ticks else "none"
 
 
 def _set_delay(view: Controlled, name: str, value: str) -> None:
-    length = "0" if value.strip().lower() == "none" else _length("delay", value, "none")
+    rest = _ADAPTIVE.match(value)
+    if rest:
+        length = rest[0] + _length("delay", value[rest.end() :], "none")
+    else:
+        length = "0" if value.strip().lower() == "none" else _length("delay", value, "none")
     view.execute(f"ALTER STREAM {quoted(name)} DELAY {length}")
 
 
@@ -295,6 +313,7 @@ STREAM = Kind(
             lambda e, s: e.ground.inputs.streams[StreamId(s)].violating_count,
         ),
         knob("delay", "text", "how late a tuple may come", _delay, _set_delay),
+        text("present_delay", "the same now, where it follows how tuples come", _present_delay),
         knob(
             "idle_after",
             "text",

@@ -247,12 +247,17 @@ class EngineRuntime:
             step = self._preparing.step(unit, decision)
             if step is None:
                 return
-            if step.seconds_here(self.statistics) > AT_ONCE_SECONDS:
+            if not self._is_for_this_thread(step):
                 self.picture.turns.interrupted()
                 self.under_way.submit(step)
                 return
             step.tag = AT_ONCE
         self._execute_at_once(step)
+
+    def _is_for_this_thread(self, step: UnitStep) -> bool:
+        if self.limits.at_once:
+            return step.is_here
+        return step.seconds_here(self.statistics) <= AT_ONCE_SECONDS
 
     def _execute_at_once(self, step: UnitStep) -> None:
         """Executes and commits a step in the loop's thread."""

@@ -32,6 +32,8 @@ class Limits:
     divides_few: bool = False
     """Whether few rows are divided too, where there are no keys."""
     processors: int = 1
+    at_once: bool = False
+    """Whether whoever asks for a step executes it, however long it takes."""
     slice_seconds: float = 0.0
     """How long the rows of a step may take; 0: as long as was decided."""
     residents: int | None = None

@@ -66,6 +66,11 @@ class UnitStep:
             seconds += math.inf if step.place == EXECUTORS else running.seconds_here(rows)
         return seconds
 
+    @property
+    def is_here(self) -> bool:
+        """Whether all of it is done in the driver without Spark."""
+        return all(each.place != EXECUTORS and each.running.is_here for each in self.steps)
+
     # -- execution -------------------------------------------------------------------------
 
     def execute(self, executors: Executors) -> None:

@@ -56,8 +56,10 @@ from millpond.intake.pushing import push, push_changes
 from millpond.intake.reading import Allowance, ReadLimits
 from millpond.interruption import WholeLock, uninterrupted
 from millpond.planning.graph import Graph
+from millpond.scheduling.direct_flow import DirectFlow
 from millpond.scheduling.runtime import SchedulingLoop
 from millpond.scheduling.strategy import Strategy
+from millpond.scheduling.strategy_text import DIRECT
 from millpond.scheduling.threads.unthreaded import Unthreaded
 from millpond.schema import Type
 from millpond.settings import DISK, OFF, Settings
@@ -135,7 +137,7 @@ class Engine:
             self.arrivals,
             lambda: self.deliveries.is_all_written,
         )
-        self._loop: SchedulingLoop | None = None
+        self._loop: SchedulingLoop | DirectFlow | None = None
         self.queries.partitioning.strategy()
         self._recover()
 
@@ -291,6 +293,7 @@ class Engine:
         """
         script = with_parameters(as_text(script, "a script"), parameters or {})
         answers = [self.statements.execute(*each) for each in split_statements(script)]
+        self._carry_through()
         return [answer for answer in answers if answer is not None]
 
     def warnings(self) -> list[CqlWarning]:
@@ -341,14 +344,17 @@ class Engine:
 
     def use_strategy(self, strategy: Strategy) -> None:
         """Has another strategy decide from now on."""
-        if self._loop is not None:
+        if isinstance(self._loop, SchedulingLoop) and self.settings.mode != DIRECT:
             self._loop.strategy = strategy
+        else:
+            self._loop = None  # with another one, or without any
+        if self.has_runtime:
             self.runtime.placement = self.runtime.placement.undecided()
 
     def use_partitions(self) -> None:
         """Has the partitions be as they are declared."""
         self.queries.partitioning.tell()
-        if self._loop is not None:
+        if isinstance(self._loop, SchedulingLoop):
             strategy = self.queries.partitioning.strategy()
             if isinstance(strategy, Unthreaded) != isinstance(self._loop.strategy, Unthreaded):
                 self.use_strategy(strategy)
@@ -408,7 +414,9 @@ class Engine:
                 if key is not None:
                     self.inputs.remember(name, key, coming)
             self._watch.look()  # a step may be under way, which takes long
-            return self.inputs.late_count(name) - before
+            late = self.inputs.late_count(name) - before
+        self._carry_through()
+        return late
 
     async def feed(self, name: str, rows: AsyncIterable[Any] | asyncio.Queue[Any]) -> int:
         """Pushes what an asynchronous iterable or a queue has, as it comes, until its end (of a
@@ -422,6 +430,7 @@ class Engine:
             self.ground.check_open()
             with self.inputs.ahead() as coming:
                 push_changes(self.inputs, name, changes, coming)
+        self._carry_through()
 
     def advance(self, name: str, timestamp: Any) -> None:
         """A heartbeat: promises that nothing at or before the time will follow."""
@@ -429,6 +438,7 @@ class Engine:
             self.ground.check_open()
             with self.inputs.ahead() as coming:
                 advance(self.inputs, as_text(name, "a name"), timestamp, coming)
+        self._carry_through()
 
     def punctuate(
         self,
@@ -623,16 +633,25 @@ class Engine:
             self.deliveries.hand_on(self.queries.fail)
         if not self.queries.outputs:
             return has_news
-        if self._loop is None:
-            self._loop = SchedulingLoop(self.runtime, self.queries.partitioning.strategy())
+        loop = self._loop = self._loop or self._new_loop()
         with uninterrupted:
             try:
-                return uninterrupted.call(self._loop.turn) or has_news
+                return uninterrupted.call(loop.turn) or has_news
             except BaseException:
                 self._loop = None  # its strategy may have learnt half: another one is told all
                 self.catalog.function_processes.interrupt()
                 self.runtime.cancel()
                 raise
+
+    def _new_loop(self) -> SchedulingLoop | DirectFlow:
+        if self.settings.mode == DIRECT:
+            return DirectFlow(self.runtime)
+        return SchedulingLoop(self.runtime, self.queries.partitioning.strategy())
+
+    def _carry_through(self) -> None:
+        """In the mode that has no scheduler: this thread works on what it has brought."""
+        if self.settings.mode == DIRECT:
+            self.operation.carry_through()
 
     def _prepare_turn(self, intake: Intake, promises: bool) -> None:
         if promises:
@@ -788,7 +807,7 @@ class Engine:
     @property
     def present_strategy(self) -> Strategy | None:
         """The strategy in charge, once there is work."""
-        return None if self._loop is None else self._loop.strategy
+        return self._loop.strategy if isinstance(self._loop, SchedulingLoop) else None
 
     def statistics(self) -> dict[str, Any]:
         """The running plan as it was measured, as plain data, for `millpond simulate`."""

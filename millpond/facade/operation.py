@@ -172,6 +172,14 @@ class Operation:
                     return
         self.run(lambda: self.work(Intake()))
 
+    def carry_through(self) -> None:
+        """Has this thread work on what it has brought, unless somebody is at work who will."""
+        with self._lock:
+            is_inside = self._owner == threading.get_ident()
+            if is_inside or self._background is not None:
+                return
+        self.run(lambda: self.work(Intake()))
+
     def _wait_for_background(self) -> None:
         self._wanted += 1
         wanted = self._wanted

@@ -404,6 +404,7 @@ class Inputs:
                     violating_count=intake.violating_count + (violating.rows if violating else 0),
                     violating=violating,
                     seen=intake.seen(looked, admitted),
+                    disorder=() if admitted.disorder is None else admitted.disorder.data(),
                     watched=intake.watches_after(
                         admitted.page, self._arrived if self.follows_values else None
                     ),
@@ -508,6 +509,7 @@ class Inputs:
                 intake.forget_remnants()
             self.streams[key].entry = entry
             self._link()
+            self.streams[key].use_delay()
             self.streams[key].use_constraints(altered)
             self.streams[key].watch(self.watched.get(key, ()))
             for name, tolerance in self.kept.get(key, {}).items():

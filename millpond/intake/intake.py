@@ -21,6 +21,7 @@ from millpond.catalog import (
 )
 from millpond.connectors import arrow_schema
 from millpond.connectors.admission import Admission, Admitted
+from millpond.connectors.disorder import Disorder
 from millpond.connectors.python_values import python_values
 from millpond.errors import InputError, MillpondError, StateError
 from millpond.identities import InputId
@@ -146,6 +147,8 @@ class StreamIntake:
     """How many tuples a drop point has dropped so far, if this is what it keeps of a stream."""
     dropped_until: int | None = None
     """The largest time of one."""
+    disorder: Disorder | None = None
+    """What was seen of how far its tuples come behind, if its delay follows that."""
     is_admitted_elsewhere: bool = False
     """Whether tuples are being admitted elsewhere: until they are here its clock stands still."""
 
@@ -155,7 +158,16 @@ class StreamIntake:
             is_moment = self.entry.schema[self.entry.timestamp_column].type is Type.TIMESTAMP
             tick = self.tick_microseconds if is_moment else None
             self.queue.time_column = TimeColumn(self.entry.timestamp_column, tick)
+        self.use_delay()
         self.use_constraints()
+
+    def use_delay(self) -> None:
+        """Its entry may have another delay: of one that follows how tuples come nothing is known
+        yet."""
+        late, most = self.entry.late_percent, self.entry.delay_ticks
+        known = self.disorder
+        if known is None or (known.late_percent, known.most) != (late, most):
+            self.disorder = Disorder.unseen(late, most) if late else None
 
     def use_constraints(self, altered: str = "") -> None:
         """Its entry may have other constraints; of those that stay it is remembered what was. Of
@@ -274,7 +286,8 @@ class StreamIntake:
     def admit(self, table: pa.Table, looking: Contradictions | None = None) -> Admitted:
         """What becomes of tuples that come now; nothing has happened yet."""
         if table.num_rows == 0:
-            return Admitted(None, None, self.largest, self.arrived, self.queue.heartbeat)
+            reached = self.largest, self.arrived, self.queue.heartbeat, self.disorder
+            return Admitted(None, None, *reached)
         breaks = looking.broken if looking is not None and looking.is_needed else None
         promises = () if looking is None else looking.promises(self.tick_microseconds)
         return self.admission.admit(table, self.now_ticks(), breaks, promises)
@@ -459,9 +472,8 @@ class StreamIntake:
     @property
     def admission(self) -> Admission:
         """How far the stream is, by which tuples are admitted or late."""
-        return Admission(
-            self.entry, self.tick_microseconds, self.largest, self.arrived, self.queue.heartbeat
-        )
+        reached = self.largest, self.arrived, self.queue.heartbeat, self.disorder
+        return Admission(self.entry, self.tick_microseconds, *reached)
 
     @property
     def promise(self) -> int:

@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Any, Protocol
 
 from millpond.connectors import Source
+from millpond.connectors.disorder import Disorder
 from millpond.connectors.sources import OpenPages
 from millpond.cql.patterns import Pattern, PatternData
 from millpond.identities import InputId, QueueId, StreamId
@@ -81,10 +82,13 @@ class StreamCame(Transition, kind="stream", to="inputs"):
     """How many tuples a drop point has dropped so far, if this is what it keeps of a stream."""
     dropped_until: int | None = None
     """The largest time of one."""
+    disorder: tuple[Any, ...] = ()
+    """What was seen of how far tuples come behind, if the delay follows that."""
 
     def apply(self, part: Filled) -> None:
         """Has the stream be this far."""
         intake = part.streams[self.name]
+        intake.disorder = Disorder.read(self.disorder)
         if self.watched is None:
             intake.watch_anew()
         else:

@@ -21,6 +21,9 @@ _SETTING = re.compile(r"\s*(\w+)\s*=\s*('[^']*'|\"[^\"]*\"|[^\s,'\"()=]+)\s*(?:,
 THREADED = ("di", "gts", "ots", "hmts")
 """The strategies that divide a plan among threads: the modes of an engine."""
 
+DIRECT = "direct"
+"""The mode in which whoever brings tuples carries them through; no strategy is asked."""
+
 _WORDS: dict[str, object] = {"none": None, "null": None, "true": True, "false": False}
 
 
@@ -59,14 +62,15 @@ def engine_strategy(
 ) -> Strategy:
     """The strategy of that text, able to drive Spark, with the budget as its memory if it has one.
 
-    A mode other than free has it in the threads of the HMTS paper: `di`, `gts`, `ots`, `hmts`. With
-    partitions of users it decides for what is in none of them.
+    A mode other than free has it in the threads of the HMTS paper: `di`, `gts`, `ots`, `hmts`; in
+    the mode `direct` it is not asked. With partitions of users it decides for what is in none of
+    them.
 
     >>> engine_strategy("threshold(beta = 0.8)", budget_bytes=1e9).memory_bytes
     1000000000.0
     """
     name, settings = parse_strategy(text)
-    if mode != "free":
+    if mode not in ("free", DIRECT):
         name, settings = _in_threads(mode, name, settings)
     strategy = _driving(name, settings, budget_bytes)
     if has_partitions and not isinstance(strategy, ThreeLevels):

@@ -25,6 +25,7 @@ from millpond.intake.relation_copies import forget_copy, forget_epochs, provide
 from millpond.planning.convergence import Merge, settle
 from millpond.planning.graph import Addition, Graph
 from millpond.planning.physical import LinearOperator, OutputOperator
+from millpond.scheduling.strategy_text import DIRECT
 from millpond.schema import BEGINNING, Type
 from millpond.settings import AUTO, Settings
 from millpond.sharing.arrangement import Begun, Failed, GraphKept, GroupFounded, Membership
@@ -526,5 +527,6 @@ def _set(limits: Limits, settings: Settings) -> None:
     limits.buckets, limits.divides_few = settings.tasks or limits.cores, settings.tasks > 0
     limits.residents = None if settings.residents == AUTO else int(settings.residents)
     limits.processors = settings.processors or limits.cores
+    limits.at_once = settings.mode == DIRECT
     limits.slice_seconds = settings.slice_seconds
     limits.step_bytes = step_bytes(settings.budget_bytes, limits.processors)

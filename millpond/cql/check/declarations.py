@@ -11,6 +11,7 @@ from millpond.cql.coercion import named_type, with_article
 from millpond.cql.text.durations import ticks
 from millpond.cql.text.places import StatementError
 from millpond.cql.text.syntax import (
+    AdaptiveDelay,
     ColumnDefinition,
     ConnectorCall,
     CreateRelationStatement,
@@ -27,10 +28,10 @@ CHANGE_COLUMNS = ("ts", "op")
 
 def stream_entry(syntax: CreateStreamStatement, catalog: Catalog) -> StreamEntry:
     """The declared stream."""
-    schema, delay, idle = _schema(syntax.columns), 0, 0
+    schema, delay, late, idle = _schema(syntax.columns), 0, 0.0, 0
     has_time = syntax.timestamp_by is not None
     if syntax.delay is not None:
-        delay = delay_ticks(syntax.delay, has_time, catalog.tick_microseconds)
+        delay, late = delay_of(syntax.delay, has_time, catalog.tick_microseconds)
     if syntax.idle_after is not None:
         column = None if syntax.timestamp_by is None else _time_column(syntax.timestamp_by, schema)
         idle = idle_microseconds(syntax.idle_after, schema, column, catalog.tick_microseconds)
@@ -46,6 +47,7 @@ def stream_entry(syntax: CreateStreamStatement, catalog: Catalog) -> StreamEntry
         None if syntax.timestamp_by is None else _time_column(syntax.timestamp_by, schema),
         delay,
         source,
+        late_percent=late,
         skips_bad_rows=policy is not None and policy.skips,
         dead_letters=None if policy is None or policy.sink is None else connector(policy.sink),
         idle_microseconds=idle,
@@ -140,8 +142,17 @@ def _time_column(name: Name, schema: Schema) -> int:
     return position
 
 
-def delay_ticks(delay: Duration, has_time: bool, tick_microseconds: int) -> int:
-    """How late tuples of a stream may come; ``has_time``: they hold their times themselves."""
+def delay_of(
+    delay: Duration | AdaptiveDelay, has_time: bool, tick_microseconds: int
+) -> tuple[int, float]:
+    """How late tuples of a stream may come, and how many percent may come later if the delay
+    follows how they come, else 0; ``has_time``: they hold their times themselves."""
+    if isinstance(delay, AdaptiveDelay):
+        return _delay_ticks(delay.most, has_time, tick_microseconds), delay.late_percent
+    return _delay_ticks(delay, has_time, tick_microseconds), 0.0
+
+
+def _delay_ticks(delay: Duration, has_time: bool, tick_microseconds: int) -> int:
     if not has_time:
         raise StatementError(
             "DELAY needs TIMESTAMP BY: tuples timed by their arrival are never late", delay.offset

@@ -10,7 +10,7 @@ from millpond.cql.check import changes
 from millpond.cql.check.constraints import constraint_named, constraint_of, constraint_within
 from millpond.cql.check.declarations import (
     connector,
-    delay_ticks,
+    delay_of,
     idle_microseconds,
     relation_entry,
     stream_entry,
@@ -331,8 +331,8 @@ def _alter_stream(syntax: AlterStreamStatement, catalog: Catalog) -> AlterStream
         return AlterStream(entry.name, idle_microseconds=idle)
     if syntax.delay is None:
         raise MillpondError("internal: ALTER STREAM changes nothing")
-    delay = delay_ticks(syntax.delay, has_time, catalog.tick_microseconds)
-    return AlterStream(entry.name, delay)
+    delay, late = delay_of(syntax.delay, has_time, catalog.tick_microseconds)
+    return AlterStream(entry.name, delay, late)
 
 
 def _query_named(name: Name, catalog: Catalog) -> QueryEntry:

@@ -12,6 +12,7 @@ from millpond.cql.text.places import StatementError
 from millpond.cql.text.punctuations import punctuate_statement, punctuated_clause
 from millpond.cql.text.reducing import reduced_clause
 from millpond.cql.text.syntax import (
+    AdaptiveDelay,
     AlterPlanStatement,
     AlterQueryStatement,
     AlterStreamStatement,
@@ -154,6 +155,9 @@ def _create_stream(cursor: Cursor, name: Name) -> CreateStreamStatement:
     return CreateStreamStatement(name, columns, **parts, constraints=tuple(constraints))
 
 
+LATE_PERCENT = 0.1
+"""So many tuples may come too late where DELAY ADAPTIVE says nothing else."""
+
 _STREAM_PARTS = {
     "TIMESTAMP": "timestamp_by",
     "DELAY": "delay",
@@ -174,12 +178,21 @@ def _stream_part(cursor: Cursor, word: str) -> Any:
         cursor.expect("BY")
         return cursor.name("the column that holds the time")
     if word == "DELAY":
-        return cursor.duration("the longest delay, such as 5 SECONDS")
+        return _delay(cursor)
     if word == "IDLE":
         return _idle_after(cursor)
     if word == "FROM":
         return cursor.connector("a source")
     return cursor.options()
+
+
+def _delay(cursor: Cursor) -> Duration | AdaptiveDelay:
+    """What comes behind DELAY."""
+    if not cursor.accept("ADAPTIVE"):
+        return cursor.duration("the longest delay, such as 5 SECONDS, or ADAPTIVE")
+    late = percent(cursor, below=100.0) if cursor.word() != "AT" else LATE_PERCENT
+    cursor.expect("AT", "MOST")
+    return AdaptiveDelay(late, cursor.duration("the longest delay, such as 1 MINUTE"))
 
 
 def _idle_after(cursor: Cursor) -> Duration:

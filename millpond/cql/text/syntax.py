@@ -88,13 +88,21 @@ class PunctuatedClause:
 
 
 @dataclass(frozen=True)
+class AdaptiveDelay:
+    """DELAY ADAPTIVE n PERCENT AT MOST length: as long as all but n percent of the tuples need."""
+
+    late_percent: float
+    most: Duration
+
+
+@dataclass(frozen=True)
 class CreateStreamStatement:
     """CREATE STREAM."""
 
     name: Name
     columns: tuple[ColumnDefinition, ...]
     timestamp_by: Name | None
-    delay: Duration | None
+    delay: Duration | AdaptiveDelay | None
     source: ConnectorCall | None
     options: tuple[Option, ...]
     on_bad_row: BadRowPolicy | None = None
@@ -296,7 +304,7 @@ class AlterStreamStatement:
     many tuples are kept."""
 
     name: Name
-    delay: Duration | None = None
+    delay: Duration | AdaptiveDelay | None = None
     idle_after: Duration | None = None
     adds: ConstraintClause | None = None
     drops: Name | None = None

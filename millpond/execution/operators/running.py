@@ -107,11 +107,14 @@ class RunningOperator(ReadingOperator):
         place = self.place_for(rows)
         return Experience(self.places.line(place), self.places.known_rows(place))
 
+    @property
+    def is_here(self) -> bool:
+        """Whether steps in the driver need no Spark."""
+        return self.is_local and not self.around.limits.asks_spark
+
     def seconds_here(self, rows: float) -> float:
         """How long a step takes in the driver without Spark; infinity if that is not known."""
-        if not self.is_local or self.around.limits.asks_spark:
-            return math.inf
-        return self.places.seconds_here(rows)
+        return self.places.seconds_here(rows) if self.is_here else math.inf
 
     def run_here(self, step: Step, rows: Rows) -> Outcome:
         """The work of a step in the driver, on rows that come here."""

@@ -147,7 +147,7 @@ def vocabulary(service: Serving) -> dict[str, Any]:
         "connectors": sorted({*registry.names("source"), *registry.names("sink")}),
         "settings": settings,
         "strategies": list(driving_spark()),
-        "modes": ["free", "di", "gts", "ots", "hmts"],
+        "modes": ["free", "direct", "di", "gts", "ots", "hmts"],
     }
 
 
