@@ -131,6 +131,10 @@ class StreamEntry:
     """How long it may be silent before its time goes on without it; 0: for ever."""
     has_other_idle: bool = field(default=False, compare=False)
     """Whether ALTER has changed that."""
+    ahead_microseconds: int | None = None
+    """How far the time of a tuple may be ahead of the wall clock; None: however far."""
+    has_other_ahead: bool = field(default=False, compare=False)
+    """Whether ALTER has changed that."""
 
     punctuation_column: int | None = None
     """The column that carries punctuations: a row that has a text there is one, and no tuple."""

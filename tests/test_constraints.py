@@ -398,7 +398,7 @@ def test_the_log_of_a_stream_that_rises_has_no_more_than_is_remembered(tmp_path)
         ("ADD UNIQUE (id) AS MEASURED", "unique_id of stream S was not measured: the column"),
         ("ADD SORTED BY (id)", "expected ORDERED BY, CLUSTERED BY, UNIQUE, REFERENCES or FOREIGN"),
         ("DROP CONSTRAINT ordered_by", 'no constraint "ordered_by"; did you mean "ordered_by_id"'),
-        ("RENAME", "expected DELAY, IDLE AFTER, KEEP, ADD, ALTER or DROP"),
+        ("RENAME", "expected DELAY, IDLE AFTER, AHEAD, KEEP, ADD, ALTER or DROP"),
         (
             "ALTER CONSTRAINT ordered_by_id WITHIN 5 ROWS",
             "ordered_by_id is within a time, and stays",

@@ -10,6 +10,7 @@ from millpond.catalog import (
     ViewEntry,
     kind_of,
 )
+from millpond.intake.ahead import ahead_name
 from millpond.schema import Schema
 from millpond.settings import format_duration
 
@@ -75,6 +76,8 @@ def _stream_details(entry: StreamEntry) -> list[str]:
     delay = [f"DELAY {adaptive}{entry.delay_ticks} ticks"] if entry.delay_ticks else []
     if entry.idle_microseconds:
         delay.append(f"IDLE AFTER {format_duration(entry.idle_microseconds)}")
+    if entry.ahead_microseconds is not None:
+        delay.append(ahead_name(entry))
     letters = "SKIP" if entry.dead_letters is None else f"INTO {entry.dead_letters}"
     policy = [f"ON BAD ROW {letters}"] if entry.skips_bad_rows else []
     constraints = [

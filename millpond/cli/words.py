@@ -71,6 +71,9 @@ def words_for(action: Action, engine: Engine) -> str:
         case AlterStream(idle_microseconds=int()):
             idle = engine.entities().get("stream", action.name).get("idle_after")
             return f"stream {action.name} is idle after {idle}"
+        case AlterStream(ahead_microseconds=int()):
+            ahead = engine.entities().get("stream", action.name).get("ahead")
+            return f"stream {action.name} has tuples at most {ahead} ahead of the clock"
         case AlterStream():
             delay = engine.entities().get("stream", action.name).get("delay")
             return f"stream {action.name} has delay {delay}"

@@ -170,6 +170,8 @@ def altered_stream(action: AlterStream, catalog: Catalog) -> StreamEntry:
         return _with_constraints(entry, [c for c in entry.constraints if c is not dropped])
     if action.idle_microseconds is not None:
         return replace(entry, idle_microseconds=action.idle_microseconds, has_other_idle=True)
+    if action.ahead_microseconds is not None:
+        return replace(entry, ahead_microseconds=action.ahead_microseconds, has_other_ahead=True)
     if action.alters is not None:
         new = action.alters
         altered = [new if c.name == new.name else c for c in entry.constraints]

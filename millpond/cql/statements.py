@@ -103,14 +103,16 @@ class AlterQuery:
 
 @dataclass(frozen=True)
 class AlterStream:
-    """ALTER STREAM name DELAY length | DELAY ADAPTIVE … | IDLE AFTER length | ADD constraint |
-    DROP CONSTRAINT constraint | ALTER CONSTRAINT constraint WITHIN length | KEEP rate."""
+    """ALTER STREAM name DELAY length | DELAY ADAPTIVE … | IDLE AFTER length | AHEAD AT MOST
+    length | ADD constraint | DROP CONSTRAINT constraint | ALTER CONSTRAINT constraint WITHIN length
+    | KEEP rate."""
 
     name: str
     delay_ticks: int | None = None
     late_percent: float = 0.0
     """With a delay: what may come too late if it follows how tuples come."""
     idle_microseconds: int | None = None
+    ahead_microseconds: int | None = None
     adds: Constraint | None = None
     drops: str | None = None
     kept_percent: float | None = None

@@ -275,12 +275,23 @@ def _set_idle_after(view: Controlled, name: str, value: str) -> None:
     view.execute(f"ALTER STREAM {quoted(name)} IDLE AFTER {length}")
 
 
-def _length(knob_name: str, value: str, nothing: str) -> str:
-    """The length that was given for a knob."""
+def _ahead(view: Controlled, name: str) -> str:
+    entry = view.ground.catalog.get(name)
+    ahead = entry.ahead_microseconds if isinstance(entry, StreamEntry) else None
+    return "any" if ahead is None else format_duration(ahead)
+
+
+def _set_ahead(view: Controlled, name: str, value: str) -> None:
+    length = _length("ahead", value)
+    view.execute(f"ALTER STREAM {quoted(name)} AHEAD AT MOST {length}")
+
+
+def _length(knob_name: str, value: str, nothing: str = "") -> str:
+    """The length that was given for a knob; something else may stand for none."""
     if not _LENGTH.fullmatch(value):
+        wanted = f"{nothing} or a length" if nothing else "a length"
         raise StateError(
-            f"{knob_name}: {value!r} will not do; it must be {nothing} or a length, such as "
-            "5 seconds"
+            f"{knob_name}: {value!r} will not do; it must be {wanted}, such as 5 seconds"
         )
     return value
 
@@ -321,6 +332,7 @@ STREAM = Kind(
             _idle_after,
             _set_idle_after,
         ),
+        knob("ahead", "text", "how far a tuple may be ahead of the clock", _ahead, _set_ahead),
         knob(
             "kept_percent",
             "number",

@@ -30,6 +30,7 @@ from millpond.connectors.times import as_ticks
 from millpond.cql.patterns import Pattern
 from millpond.errors import StateError
 from millpond.identities import InputId, QueueId, StreamId
+from millpond.intake.ahead import without_ahead
 from millpond.intake.drop_point import DropPoint, dropped_in, percent_of
 from millpond.intake.epochs import Epochs, Times
 from millpond.intake.intake import (
@@ -377,6 +378,10 @@ class Inputs:
         table, carried = without_carried(intake.entry, table, taken)
         if carried.unread:
             coming.append(self.put_aside(key, carried.unread))
+        now = intake.now_ticks() * intake.tick_microseconds
+        table, carried, ahead = without_ahead(
+            intake.entry, table, carried, now, intake.tick_microseconds
+        )
         looking = intake.looking()
         looking_first = Contradictions(intake.entry, intake.punctuations, carried, looking)
         admitted = intake.admit(table, looking_first)
@@ -388,7 +393,7 @@ class Inputs:
         if looking_first.found:
             coming += self.contradicted(intake.entry, looking_first.stopping, coming)
         missed_by = "" if aside is None else self.missed_by(intake.entry, coming)
-        violating = intake.violating_page_of(aside, missed_by)
+        violating = intake.violating_page_of(aside, missed_by, ahead)
         if page is not None:
             coming.append(PageCame(intake.queue.name, page))
         if page is not None or late is not None or violating is not None:

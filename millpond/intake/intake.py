@@ -414,11 +414,16 @@ class StreamIntake:
         if read is not None and read.largest is not None:
             age.note(self.arrived, read.largest)
 
-    def violating_page_of(self, rows: pa.Table | None, missed_by: str) -> Page | None:
-        """The page of those that broke a constraint, or contradicted a punctuation."""
-        if rows is None:
+    def violating_page_of(
+        self, broken: pa.Table | None, missed_by: str, ahead: pa.Table | None
+    ) -> Page | None:
+        """The page of those that are too far ahead, which no query misses, and of those that broke
+        a constraint or contradicted a punctuation."""
+        found = [(each, by) for each, by in ((ahead, ""), (broken, missed_by)) if each is not None]
+        if not found:
             return None
-        told = pa.array([missed_by] * rows.num_rows, pa.string())
+        told = pa.array([by for each, by in found for _ in range(each.num_rows)], pa.string())
+        rows = pa.concat_tables([each for each, _ in found])
         rows = rows.append_column(pa.field(MISSED_BY, pa.string()), told)
         return self._aside_page(rows, self._place_after(self.violating_count, rows.num_rows))
 

@@ -32,10 +32,10 @@ def admit_elsewhere(inputs: Inputs, reading: SourceReading) -> Admission | None:
 
 def _is_looked_at(inputs: Inputs, intake: StreamIntake) -> bool:
     """Whether somebody looks at the tuples of a stream as they come, which elsewhere nobody does:
-    constraints, punctuations and a delay that follows how they come remember what came before, and
-    a drop point thins them."""
+    constraints, punctuations and a delay that follows how they come remember what came before,
+    those too far ahead are put aside, and a drop point thins them."""
     is_thinned = intake.entry.identity in inputs.kept
-    follows = intake.disorder is not None
+    follows = intake.disorder is not None or intake.entry.ahead_microseconds is not None
     return bool(intake.watched) or intake.is_punctuated or is_thinned or follows
 
 

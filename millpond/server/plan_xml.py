@@ -64,6 +64,8 @@ def _write_lengths(engine: Engine, element: Element, entry: StreamEntry) -> None
     stream = engine.entities().get("stream", entry.name)
     if entry.has_other_delay:
         element.set("delay", stream.get("delay"))
+    if entry.has_other_ahead:
+        element.set("ahead", stream.get("ahead"))
     if entry.has_other_idle:
         element.set("idle_after", stream.get("idle_after"))
 
@@ -324,6 +326,7 @@ class _Reader:
         for knob, clause, nothing in (
             ("delay", "DELAY", {"none": "0"}),
             ("idle_after", "IDLE AFTER", {}),
+            ("ahead", "AHEAD AT MOST", {}),
         ):
             if not element.get(knob):
                 continue

@@ -238,11 +238,15 @@ def test_changed_constraints_are_in_the_plan() -> None:
 def test_a_changed_delay_is_in_the_plan(service: Service) -> None:
     service.execute(SCRIPT + "CREATE STREAM T (t BIGINT, a INT) TIMESTAMP BY t DELAY 5;")
     service.execute("ALTER STREAM T DELAY 2 SECONDS")
+    service.execute("CREATE STREAM U (t TIMESTAMP) TIMESTAMP BY t")
+    service.execute("ALTER STREAM U DELAY ADAPTIVE 1 PERCENT AT MOST 2 SECONDS")
+    service.execute("ALTER STREAM U AHEAD AT MOST 3 HOURS")
     text = plan_xml.written(service.engine)
     with Engine() as engine:
         other = Service(engine)
         plan_xml.load(other, text.encode(), replaces=False)
         assert engine.catalog.get("T").delay_ticks == 2_000_000  # type: ignore[union-attr]
+        assert engine.catalog.get("U") == service.engine.catalog.get("U")
         assert plan_xml.load(other, text.encode(), replaces=True) == 0
         edited = text.replace('delay="2 seconds"', 'delay="none"')
         plan_xml.load(other, edited.encode(), replaces=True)

@@ -24,17 +24,16 @@ from millpond.schema import Field, Schema, Type
 
 _TIMES = (Type.TIMESTAMP, Type.BIGINT, Type.INT)
 CHANGE_COLUMNS = ("ts", "op")
+IDLE_AFTER, AHEAD = "IDLE AFTER", "AHEAD AT MOST"
 
 
 def stream_entry(syntax: CreateStreamStatement, catalog: Catalog) -> StreamEntry:
     """The declared stream."""
-    schema, delay, late, idle = _schema(syntax.columns), 0, 0.0, 0
-    has_time = syntax.timestamp_by is not None
+    schema, delay, late = _schema(syntax.columns), 0, 0.0
+    column = None if syntax.timestamp_by is None else _time_column(syntax.timestamp_by, schema)
+    has_time = column is not None
     if syntax.delay is not None:
         delay, late = delay_of(syntax.delay, has_time, catalog.tick_microseconds)
-    if syntax.idle_after is not None:
-        column = None if syntax.timestamp_by is None else _time_column(syntax.timestamp_by, schema)
-        idle = idle_microseconds(syntax.idle_after, schema, column, catalog.tick_microseconds)
     policy, source = syntax.on_bad_row, connector(syntax.source, syntax.options)
     if policy is not None and source.name == "push":
         raise StatementError(
@@ -44,14 +43,20 @@ def stream_entry(syntax: CreateStreamStatement, catalog: Catalog) -> StreamEntry
     entry = StreamEntry(
         syntax.name.text,
         schema,
-        None if syntax.timestamp_by is None else _time_column(syntax.timestamp_by, schema),
+        column,
         delay,
         source,
         late_percent=late,
         skips_bad_rows=policy is not None and policy.skips,
         dead_letters=None if policy is None or policy.sink is None else connector(policy.sink),
-        idle_microseconds=idle,
     )
+    clock = schema, column, catalog.tick_microseconds
+    if syntax.idle_after is not None:
+        idle = clock_microseconds(IDLE_AFTER, syntax.idle_after, *clock)
+        entry = replace(entry, idle_microseconds=idle)
+    if syntax.ahead is not None:
+        ahead = clock_microseconds(AHEAD, syntax.ahead, *clock)
+        entry = replace(entry, ahead_microseconds=ahead)
     if syntax.punctuated is not None:
         entry = replace(
             entry,
@@ -164,32 +169,30 @@ def _delay_ticks(delay: Duration, has_time: bool, tick_microseconds: int) -> int
     return length
 
 
-def idle_microseconds(
-    silence: Duration, schema: Schema, time_column: int | None, tick_microseconds: int
+def clock_microseconds(
+    clause: str, length: Duration, schema: Schema, time_column: int | None, tick_microseconds: int
 ) -> int:
-    """How long a stream may be silent before its time goes on without it; 0: for ever."""
+    """A length by the wall clock that a clause of a stream gives."""
     if time_column is None:
         raise StatementError(
-            "IDLE AFTER needs TIMESTAMP BY: the time of arrival goes on by itself", silence.offset
+            f"{clause} needs TIMESTAMP BY: the time of arrival goes on by itself", length.offset
         )
     if not goes_by_the_clock(schema, time_column, tick_microseconds):
         raise StatementError(
             f'"{schema[time_column].name}" counts ticks, and a tick is a microsecond: say how long '
             "one is (SET tick = '1 second' before the first stream), or have the time in a "
             "TIMESTAMP",
-            silence.offset,
+            length.offset,
         )
-    if silence.unit is None and float(silence.number):
+    if length.unit is None and float(length.number):
         raise StatementError(
-            "IDLE AFTER is a time by the wall clock and needs a unit, such as 5 SECONDS",
-            silence.offset,
+            f"{clause} is a time by the wall clock and needs a unit, such as 5 SECONDS",
+            length.offset,
         )
-    length = (
-        0 if silence.unit is None else ticks(silence.number, silence.unit.text, 1, silence.offset)
-    )
-    if length < 0:
-        raise StatementError("IDLE AFTER cannot be negative", silence.offset)
-    return length
+    found = 0 if length.unit is None else ticks(length.number, length.unit.text, 1, length.offset)
+    if found < 0:
+        raise StatementError(f"{clause} cannot be negative", length.offset)
+    return found
 
 
 def _key(syntax: CreateRelationStatement, schema: Schema) -> tuple[int, ...]:

@@ -9,9 +9,11 @@ from millpond.cql.apply import apply, drop_complaint, tick_complaint
 from millpond.cql.check import changes
 from millpond.cql.check.constraints import constraint_named, constraint_of, constraint_within
 from millpond.cql.check.declarations import (
+    AHEAD,
+    IDLE_AFTER,
+    clock_microseconds,
     connector,
     delay_of,
-    idle_microseconds,
     relation_entry,
     stream_entry,
 )
@@ -326,9 +328,13 @@ def _alter_stream(syntax: AlterStreamStatement, catalog: Catalog) -> AlterStream
         refuse_without_bounds(wider, catalog, syntax.alters.offset)
         return wider
     has_time = entry.timestamp_column is not None
+    clock = entry.schema, entry.timestamp_column, tick
     if syntax.idle_after is not None:
-        idle = idle_microseconds(syntax.idle_after, entry.schema, entry.timestamp_column, tick)
+        idle = clock_microseconds(IDLE_AFTER, syntax.idle_after, *clock)
         return AlterStream(entry.name, idle_microseconds=idle)
+    if syntax.ahead is not None:
+        ahead = clock_microseconds(AHEAD, syntax.ahead, *clock)
+        return AlterStream(entry.name, ahead_microseconds=ahead)
     if syntax.delay is None:
         raise MillpondError("internal: ALTER STREAM changes nothing")
     delay, late = delay_of(syntax.delay, has_time, catalog.tick_microseconds)

@@ -109,7 +109,8 @@ class Cursor:
         """A number with an optional unit."""
         offset = self.offset
         number = self.number(what)
-        words = ("FROM", "WITH", "TIMESTAMP", "DELAY", "IDLE", "CONSTRAINT", "ON", "", *_PROMISES)
+        words = ("FROM", "WITH", "TIMESTAMP", "DELAY", "IDLE", "AHEAD")
+        words += ("CONSTRAINT", "ON", "", *_PROMISES)
         token = self.peek()
         has_unit = token and token.token_type is TokenType.VAR and self.word() not in words
         return Duration(number, self.name("a unit of time") if has_unit else None, offset)

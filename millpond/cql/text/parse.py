@@ -162,6 +162,7 @@ _STREAM_PARTS = {
     "TIMESTAMP": "timestamp_by",
     "DELAY": "delay",
     "IDLE": "idle_after",
+    "AHEAD": "ahead",
     "FROM": "source",
     "WITH": "options",
     "ON": "on_bad_row",
@@ -181,6 +182,9 @@ def _stream_part(cursor: Cursor, word: str) -> Any:
         return _delay(cursor)
     if word == "IDLE":
         return _idle_after(cursor)
+    if word == "AHEAD":
+        cursor.expect("AT", "MOST")
+        return cursor.duration("how far ahead of the clock a tuple may be, such as 1 HOUR")
     if word == "FROM":
         return cursor.connector("a source")
     return cursor.options()
@@ -215,10 +219,10 @@ def _bad_row_policy(cursor: Cursor) -> BadRowPolicy:
 
 def _create_relation(cursor: Cursor, name: Name) -> CreateRelationStatement:
     columns, key, on_conflict = _columns(cursor)
-    if cursor.word() in ("TIMESTAMP", "DELAY", "IDLE"):
+    if cursor.word() in ("TIMESTAMP", "DELAY", "IDLE", "AHEAD"):
         raise cursor.refusal(
-            "a relation has no TIMESTAMP BY, DELAY or IDLE AFTER; WITH (changes = true) reads ts "
-            "and op"
+            "a relation has no TIMESTAMP BY, DELAY, IDLE AFTER or AHEAD; WITH (changes = true) "
+            "reads ts and op"
         )
     source = cursor.connector("a source") if cursor.accept("FROM") else None
     options = cursor.options() if cursor.accept("WITH") else ()
@@ -423,7 +427,8 @@ def _alter_stream(cursor: Cursor) -> AlterStreamStatement:
     if cursor.accept("KEEP"):
         return AlterStreamStatement(name, kept_percent=percent(cursor))
     cursor.accept("SET")
-    word = cursor.choice("DELAY, IDLE AFTER, KEEP, ADD, ALTER or DROP", "DELAY", "IDLE")
+    wanted = "DELAY, IDLE AFTER, AHEAD, KEEP, ADD, ALTER or DROP"
+    word = cursor.choice(wanted, "DELAY", "IDLE", "AHEAD")
     return AlterStreamStatement(name, **{_STREAM_PARTS[word]: _stream_part(cursor, word)})
 
 

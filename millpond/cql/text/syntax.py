@@ -107,6 +107,7 @@ class CreateStreamStatement:
     options: tuple[Option, ...]
     on_bad_row: BadRowPolicy | None = None
     idle_after: Duration | None = None
+    ahead: Duration | None = None
     constraints: tuple[ConstraintClause, ...] = ()
     punctuated: PunctuatedClause | None = None
 
@@ -306,6 +307,7 @@ class AlterStreamStatement:
     name: Name
     delay: Duration | AdaptiveDelay | None = None
     idle_after: Duration | None = None
+    ahead: Duration | None = None
     adds: ConstraintClause | None = None
     drops: Name | None = None
     alters: Name | None = None
