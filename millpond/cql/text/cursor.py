@@ -15,6 +15,19 @@ T = TypeVar("T")
 _OPENERS = (TokenType.L_PAREN, TokenType.L_BRACKET)
 _CLOSERS = (TokenType.R_PAREN, TokenType.R_BRACKET)
 _PROMISES = ("ORDERED", "UNIQUE", "CLUSTERED", "REFERENCES", "FOREIGN", "PUNCTUATED")
+_BEHIND = (
+    "FROM",
+    "WITH",
+    "TIMESTAMP",
+    "DELAY",
+    "IDLE",
+    "AHEAD",
+    "CONSTRAINT",
+    "ON",
+    "",
+    *_PROMISES,
+)
+"""What may come behind a length without a unit."""
 _CONSTANTS = {"TRUE": True, "FALSE": False, "NULL": None}
 
 
@@ -109,10 +122,8 @@ class Cursor:
         """A number with an optional unit."""
         offset = self.offset
         number = self.number(what)
-        words = ("FROM", "WITH", "TIMESTAMP", "DELAY", "IDLE", "AHEAD")
-        words += ("CONSTRAINT", "ON", "", *_PROMISES)
         token = self.peek()
-        has_unit = token and token.token_type is TokenType.VAR and self.word() not in words
+        has_unit = token and token.token_type is TokenType.VAR and self.word() not in _BEHIND
         return Duration(number, self.name("a unit of time") if has_unit else None, offset)
 
     def value(self) -> Any:
