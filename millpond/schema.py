@@ -44,6 +44,8 @@ class Type:
     """The family of decimals, and the type of none."""
     DOUBLE: ClassVar[Type]
     STRING: ClassVar[Type]
+    BINARY: ClassVar[Type]
+    """Any bytes."""
     DATE: ClassVar[Type]
     TIMESTAMP: ClassVar[Type]
     NULL: ClassVar[Type]
@@ -87,12 +89,11 @@ _NUMBER = re.compile(r"\d+")
 
 SIMPLE_TYPES = tuple(
     _TYPES.setdefault(word, Type(word))
-    for word in ("BOOLEAN", "INT", "BIGINT", "DOUBLE", "STRING", "DATE", "TIMESTAMP")
+    for word in ("BOOLEAN", "INT", "BIGINT", "DOUBLE", "STRING", "BINARY", "DATE", "TIMESTAMP")
 )
 """Those without parameters."""
-Type.BOOLEAN, Type.INT, Type.BIGINT, Type.DOUBLE, Type.STRING, Type.DATE, Type.TIMESTAMP = (
-    SIMPLE_TYPES
-)
+Type.BOOLEAN, Type.INT, Type.BIGINT, Type.DOUBLE = SIMPLE_TYPES[:4]
+Type.STRING, Type.BINARY, Type.DATE, Type.TIMESTAMP = SIMPLE_TYPES[4:]
 Type.DECIMAL = _TYPES.setdefault("DECIMAL", Type("DECIMAL"))
 Type.NULL = _TYPES.setdefault("NULL", Type("NULL"))
 

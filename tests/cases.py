@@ -58,6 +58,8 @@ def literal(value):
         return {None: "NULL", True: "TRUE", False: "FALSE"}[value]
     if isinstance(value, Decimal):
         return f"DECIMAL '{value}'"
+    if isinstance(value, bytes):
+        return f"X'{value.hex()}'"
     if isinstance(value, datetime):
         return f"TIMESTAMP '{value.isoformat(' ')}'"
     if isinstance(value, date):

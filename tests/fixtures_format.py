@@ -36,7 +36,7 @@ from tests.reference_parser import UNIT_MICROSECONDS
 from tests.reference_values import as_decimal
 
 FOLDER = Path(__file__).parent / "fixtures"
-VALUE = re.compile(r"\s*('(?:[^']|'')*'|[^,']+?)\s*(?:,|$)")
+VALUE = re.compile(r"\s*(x?'(?:[^']|'')*'|[^,']+?)\s*(?:,|$)")
 CONSTANTS = {"NULL": None, "TRUE": True, "FALSE": False}
 
 
@@ -207,6 +207,8 @@ def literal(text):
         return CONSTANTS[text]
     if text.startswith("'"):
         return text[1:-1].replace("''", "'")
+    if text.startswith("x'"):
+        return bytes.fromhex(text[2:-1])
     if text.startswith("@"):
         return datetime.fromisoformat(text[1:])
     if text.endswith("D"):

@@ -34,6 +34,7 @@ from tests.cases import (
 )
 from tests.failing_queries import FailingQueryGenerator
 from tests.query_generator import (
+    BINARIES,
     DATES,
     DECIMAL,
     EPOCH,
@@ -227,7 +228,10 @@ def random_value(rng, type_name):
         return Decimal(rng.choice(["0.000", "0.500", "1.000", "1.125", "2.000", "-0.500"]))
     if type_name == "DOUBLE":
         return rng.choice([0.0, 0.5, 1.0, 1.5, 2.0, -0.5])
-    domains = {"STRING": STRINGS, "BOOLEAN": (True, False), "DATE": DATES, "TIMESTAMP": TIMESTAMPS}
+    domains = {
+        "STRING": STRINGS, "BINARY": BINARIES, "BOOLEAN": (True, False), "DATE": DATES,
+        "TIMESTAMP": TIMESTAMPS,
+    }  # fmt: skip
     return rng.choice(domains[type_name])
 
 

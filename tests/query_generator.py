@@ -15,8 +15,9 @@ from tests.pattern_generator import PatternGenerator
 
 DECIMAL = "DECIMAL(12, 3)"
 NUMBERS = ("INT", "BIGINT", "DOUBLE", DECIMAL)
-TYPES = (*NUMBERS, "STRING", "BOOLEAN", "DATE", "TIMESTAMP")
+TYPES = (*NUMBERS, "STRING", "BINARY", "BOOLEAN", "DATE", "TIMESTAMP")
 STRINGS = ("", "a", "b", "ab", "B")
+BINARIES = (b"", b"a", b"\xca\xfe", b"ab", b"\x00")
 DATES = tuple(map(date.fromisoformat, ("2023-12-31", "2024-01-01", "2024-02-29")))
 TIMESTAMPS = tuple(
     map(datetime.fromisoformat, ("2023-12-31 23:59:59", "2024-01-01 00:00:00.000012"))
@@ -1016,6 +1017,8 @@ class QueryGenerator(PatternGenerator):
             return self.random.choice([number, f"DECIMAL '{number}'"])
         if type_name == "STRING":
             return f"'{self.random.choice(STRINGS)}'"
+        if type_name == "BINARY":
+            return f"X'{self.random.choice(BINARIES).hex()}'"
         if type_name == "BOOLEAN":
             return self.random.choice(["TRUE", "FALSE"])
         return self.moment(self.random.choice(VALUES[type_name]))
@@ -1038,6 +1041,7 @@ class QueryGenerator(PatternGenerator):
             return self.conditional(type_name, columns, depth - 1)
         draw = {
             "STRING": self.text, "BOOLEAN": self.truth, "DATE": self.day, "TIMESTAMP": self.time,
+            "BINARY": self.bytes,
         }.get(type_name, self.number)  # fmt: skip
         return draw(type_name, columns, depth - 1)
 
@@ -1077,7 +1081,8 @@ class QueryGenerator(PatternGenerator):
             made = f"CAST({self.expression('DOUBLE', columns, 0)} AS {DECIMAL})"
             return self.random.choice([*choices, made, f"CAST({operand} AS DECIMAL(20, 1))"])
         if type_name == "INT":
-            choices.append(f"length({self.expression('STRING', columns, 0)})")
+            word = self.random.choice(["STRING", "STRING", "BINARY"])
+            choices.append(f"length({self.expression(word, columns, 0)})")
             choices.append(f"CAST({self.expression('DOUBLE', columns, 0)} AS INT)")
             day, time = (self.expression(word, columns, 0) for word in ("DATE", "TIMESTAMP"))
             choices += [f"{self.random.choice(['year', 'month', 'day'])}({day})"] * 2
@@ -1105,6 +1110,19 @@ class QueryGenerator(PatternGenerator):
                 f"regexp_replace({operand}, '[ab]', 'x')",
                 f"regexp_extract({operand}, '(a)|b')",
                 f"date_format({self.expression('TIMESTAMP', columns, 0)}, '{pattern}')",
+                f"hex({self.expression('BINARY', columns, 0)})",
+                f"CAST({self.expression('BINARY', columns, 0)} AS STRING)",
+            ]
+        )
+
+    def bytes(self, type_name, columns, depth):
+        operand = self.expression("BINARY", columns, depth)
+        return self.random.choice(
+            [
+                f"({operand} || {self.expression('BINARY', columns, 0)})",
+                f"substring({operand}, {self.random.choice([1, 2])}, 1)",
+                f"CAST({self.expression('STRING', columns, 0)} AS BINARY)",
+                f"unhex({self.expression('STRING', columns, 0)})",
             ]
         )
 

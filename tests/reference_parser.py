@@ -712,6 +712,10 @@ class Parser(MatchParser):
         ):
             type_name = self.name().upper()
             return ("cast", self.primary(), type_name)
+        following = self.tokens[self.position + 1 : self.position + 2]
+        if self.peek() == "x" and following and following[0][0] == "string":
+            self.position += 1
+            return ("literal", bytes.fromhex(self.primary()[1]))
         if self.peek() in RANKINGS and self.peek(1) == "(":
             return self.ranking(self.name().lower())
         if self.peek(1) == "(":

@@ -6,6 +6,7 @@ no value raises ``NoValueError``.
 
 from __future__ import annotations
 
+import base64
 import functools
 import hashlib
 import json
@@ -191,6 +192,10 @@ def converted(value, type_name):
         return as_decimal(value, type_name)
     if isinstance(value, Decimal):
         return format(value, "f")
+    if type_name == "BINARY":
+        return value.encode() if isinstance(value, str) else value
+    if isinstance(value, bytes):
+        return value.decode()
     if type_name in ("STRING", "VARCHAR"):
         return str(value).lower() if isinstance(value, bool) else str(value)
     if type_name == "BOOLEAN":
@@ -261,6 +266,32 @@ def substring(text, start, length=None):
     begin = start - 1 if start > 0 else len(text) + start if start < 0 else 0
     end = len(text) if length is None else begin + length
     return text[max(begin, 0) : max(end, 0)]
+
+
+def as_bytes(value):
+    """A text's UTF-8."""
+    return value.encode() if isinstance(value, str) else value
+
+
+def unhex(text):
+    """The bytes of hexadecimal digits, of which the first may stand for a byte alone."""
+    return (
+        bytes.fromhex("0" * (len(text) % 2) + text) if re.fullmatch("[0-9A-Fa-f]*", text) else None
+    )
+
+
+def unbase64(text):
+    """The bytes of a text in base64."""
+    try:
+        found = base64.b64decode(text, validate=True)
+    except ValueError:
+        return None
+    return found if base64.b64encode(found)[:-3] == text.encode()[:-3] else None
+
+
+def digest(name):
+    """A hash of bytes, in hexadecimal digits."""
+    return lambda value: getattr(hashlib, name)(as_bytes(value)).hexdigest()
 
 
 SMALL = {"microsecond": 0, "second": 0, "minute": 0, "hour": 0}
@@ -342,23 +373,25 @@ STRICT = {
     "sin": math.sin,
     "atan2": math.atan2,
     "json_value": json_value,
-    "crc32": lambda text: zlib.crc32(text.encode()),
-    "sha512": lambda text: hashlib.sha512(text.encode()).hexdigest(),
+    "crc32": lambda value: zlib.crc32(as_bytes(value)),
+    **{name: digest(name) for name in ("md5", "sha1", "sha256", "sha512")},
+    "octet_length": lambda value: len(as_bytes(value)),
+    "hex": lambda value: as_bytes(value).hex().upper(),
+    "unhex": unhex,
+    "base64": lambda value: base64.b64encode(as_bytes(value)).decode(),
+    "unbase64": unbase64,
     "upper": str.upper,
     "lower": str.lower,
     "length": len,
     "trim": lambda text: text.strip(" "),
     "reverse": lambda text: text[::-1],
-    "concat": lambda *texts: "".join(texts),
+    "concat": lambda *texts: functools.reduce(operator.add, texts),
     "replace": str.replace,
     "ltrim": lambda text: text.lstrip(" "),
     "rtrim": lambda text: text.rstrip(" "),
     "left": lambda text, length: text[: max(length, 0)],
     "right": lambda text, length: text[-length:] if length > 0 else "",
     "strpos": lambda text, part: text.find(part) + 1,
-    "md5": lambda text: hashlib.md5(text.encode()).hexdigest(),
-    "sha1": lambda text: hashlib.sha1(text.encode()).hexdigest(),
-    "sha256": lambda text: hashlib.sha256(text.encode()).hexdigest(),
     "starts_with": str.startswith,
     "ends_with": str.endswith,
     "contains": operator.contains,

@@ -109,8 +109,8 @@ def csv_cell(value: Any) -> str:
 def shown(value: Any) -> str:
     """A value as people read it.
 
-    >>> shown(True), shown(datetime(2026, 1, 2, 3)), shown(None)
-    ('true', '2026-01-02 03:00:00', 'NULL')
+    >>> shown(True), shown(datetime(2026, 1, 2, 3)), shown(None), shown(b"ab")
+    ('true', '2026-01-02 03:00:00', 'NULL', "X'6162'")
     """
     if value is None:
         return "NULL"
@@ -120,6 +120,8 @@ def shown(value: Any) -> str:
         return value.isoformat(" ")
     if isinstance(value, Decimal):
         return format(value, "f")
+    if isinstance(value, bytes):
+        return f"X'{value.hex().upper()}'"
     return value.isoformat() if isinstance(value, date) else str(value)
 
 

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import threading
+from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date
 from decimal import Decimal
@@ -382,6 +383,8 @@ def _json(value: Any) -> Any:
         return value.isoformat()
     if isinstance(value, Decimal):
         return str(value)
+    if isinstance(value, bytes):
+        return b64encode(value).decode()
     if hasattr(value, "item"):
         return value.item()
     raise StateError(f"{value!r} can not be sent")

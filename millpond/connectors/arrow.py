@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from millpond.connectors.base64_texts import of_base64_column
 from millpond.errors import InputError
 from millpond.schema import Field, Schema, Type
 
@@ -31,6 +32,7 @@ ARROW_TYPES = _ArrowTypes(
         Type.BIGINT: pa.int64(),
         Type.DOUBLE: pa.float64(),
         Type.STRING: pa.string(),
+        Type.BINARY: pa.binary(),
         Type.DATE: pa.date32(),
         Type.TIMESTAMP: pa.timestamp("us"),
         Type.NULL: pa.null(),
@@ -140,6 +142,8 @@ def _cast(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
         column.validate(full=True)  # files and programs may hand over what is not UTF-8
     if column.type == wanted:
         return column
+    if is_text(column.type) and pa.types.is_binary(wanted):
+        return of_base64_column(column)
     if is_text(column.type) and not is_text(wanted):
         return _read(column, wanted)
     if pa.types.is_decimal(wanted):
@@ -185,6 +189,8 @@ def _may_become(given: pa.DataType, wanted: Type, read_text: bool) -> bool:
         return True
     if is_text(given):
         return read_text or wanted in _OF_TEXT or wanted.is_decimal
+    if wanted is Type.BINARY:
+        return given.id in _BINARY_KINDS or bool(pa.types.is_fixed_size_binary(given))
     if wanted.is_number:
         return any(kind(given) for kind in _NUMBER_KINDS)
     if wanted is Type.TIMESTAMP:
@@ -192,8 +198,9 @@ def _may_become(given: pa.DataType, wanted: Type, read_text: bool) -> bool:
     return wanted is Type.DATE and bool(pa.types.is_date(given))
 
 
-_OF_TEXT = (Type.STRING, Type.TIMESTAMP, Type.DATE)
+_OF_TEXT = (Type.STRING, Type.BINARY, Type.TIMESTAMP, Type.DATE)
 _NUMBER_KINDS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
+_BINARY_KINDS = {each().id for each in (pa.binary, pa.large_binary, pa.binary_view)}
 _TEXT_KINDS = {each().id for each in (pa.string, pa.large_string, pa.string_view)}
 
 

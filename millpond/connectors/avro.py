@@ -31,6 +31,8 @@ _PHYSICAL = {
     "float": pa.float32(),
     "double": pa.float64(),
     "string": pa.string(),
+    "bytes": pa.binary(),
+    "fixed": pa.binary(),
     "enum": pa.string(),
 }
 _TIMES = {
@@ -49,6 +51,7 @@ _READ: dict[Type, tuple[str, ...]] = {
     Type.DECIMAL: _NUMBERS,
     Type.DOUBLE: _NUMBERS,
     Type.STRING: ("string", "enum"),
+    Type.BINARY: ("bytes", "fixed"),
     Type.DATE: ("date",),
     Type.TIMESTAMP: ("date", *_MOMENTS),
 }
@@ -60,6 +63,7 @@ _WRITTEN: dict[Type, tuple[str, ...]] = {
     Type.BIGINT: ("long",),
     Type.DOUBLE: ("double",),
     Type.STRING: ("string",),
+    Type.BINARY: ("bytes", "fixed"),
     Type.DATE: ("date",),
     Type.TIMESTAMP: ("timestamp-micros",),
 }

@@ -118,7 +118,7 @@ class JsonLines:
         fields = [
             pa.field(
                 spellings.get(f.name.lower(), f.name),
-                text if f.type in (Type.TIMESTAMP, Type.DATE) else ARROW_TYPES[f.type],
+                text if f.type in (Type.TIMESTAMP, Type.DATE, Type.BINARY) else ARROW_TYPES[f.type],
             )
             for f in self.schema.fields
         ]

@@ -65,18 +65,21 @@ class JsonValues:
 
 @dataclass(frozen=True)
 class TextValues:
-    """Texts: one column."""
+    """Texts, or bytes: one column."""
 
     columns: Schema
     what: str
     of: str
 
     def __post_init__(self) -> None:
-        if [field.type for field in self.columns.fields] != [Type.STRING]:
-            raise InputError(f"{self.what} has one column of type STRING for {self.of}")
+        types = [field.type for field in self.columns.fields]
+        if types not in ([Type.STRING], [Type.BINARY]):
+            raise InputError(f"{self.what} has one column of type STRING or BINARY for {self.of}")
 
     def table(self, values: Sequence[bytes | None], where: RowPosition) -> pa.Table:
         """The column of the texts."""
+        if self.columns[0].type is Type.BINARY:
+            return pa.table([pa.array(values, pa.binary())], schema=arrow_schema(self.columns))
         return pa.table([texts(values, where)], schema=arrow_schema(self.columns))
 
 

@@ -33,8 +33,19 @@ def copied(table: pa.Table) -> Iterator[bytes]:
     options = pc_csv.WriteOptions(include_header=False, quoting_style="needed")
     for first in range(0, table.num_rows, COPY_ROWS):
         text = BytesIO()
-        pc_csv.write_csv(table.slice(first, COPY_ROWS), text, options)
+        pc_csv.write_csv(_with_hexadecimal(table.slice(first, COPY_ROWS)), text, options)
         yield text.getvalue()
+
+
+def _with_hexadecimal(table: pa.Table) -> pa.Table:
+    """The rows with BINARYs as PostgreSQL reads them."""
+    for position, column in enumerate(table.columns):
+        if pa.types.is_binary(column.type):
+            values = column.to_pylist()
+            texts = [None if value is None else f"\\x{value.hex()}" for value in values]
+            name = table.field(position).name
+            table = table.set_column(position, name, pa.array(texts, pa.string()))
+    return table
 
 
 def repeated(table: pa.Table, weights: pa.ChunkedArray) -> pa.Table:

@@ -23,6 +23,7 @@ TAKES = {
     Type.DECIMAL: ("numeric",),
     Type.DOUBLE: ("double precision",),
     Type.STRING: ("text", "character varying", "json", "jsonb", "uuid"),
+    Type.BINARY: ("bytea",),
     Type.DATE: ("date",),
     Type.TIMESTAMP: ("timestamp with time zone", "timestamp without time zone"),
 }

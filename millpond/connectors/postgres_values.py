@@ -23,6 +23,7 @@ GIVES = {
     Type.BIGINT: ("smallint", "integer", "bigint"),
     Type.DECIMAL: ("numeric", "smallint", "integer", "bigint"),
     Type.DOUBLE: ("double precision", "real", "numeric", "smallint", "integer"),
+    Type.BINARY: ("bytea",),
     Type.DATE: ("date",),
     Type.TIMESTAMP: ("timestamp with time zone", "timestamp without time zone"),
 }
@@ -82,9 +83,7 @@ class Columns:
         """Rows of texts as values."""
         texts = list(zip(*rows, strict=True)) if rows else [()] * len(self.schema)
         arrays = [
-            pa.array([_BOOLEANS.get(text, text) for text in column], pa.string())
-            if field.type is Type.BOOLEAN
-            else pa.array(column, pa.string())
+            _array(column, field.type)
             for column, field in zip(texts, self.schema.fields, strict=True)
         ]
         names = [field.name for field in self.schema.fields]
@@ -95,6 +94,18 @@ class Columns:
     def shown(self, row: Row) -> bytes:
         """A row as bad rows have it."""
         return json.dumps(dict(zip(self.names, row, strict=True)), ensure_ascii=False).encode()
+
+
+def _array(texts: Sequence[str | None], type_: Type) -> pa.Array:
+    """Texts as PostgreSQL writes values, as those that other sources have."""
+    if type_ is Type.BINARY:
+        found = [
+            None if text is None else bytes.fromhex(text.removeprefix("\\x")) for text in texts
+        ]
+        return pa.array(found, pa.binary())
+    if type_ is Type.BOOLEAN:
+        texts = [_BOOLEANS.get(text, text) for text in texts]
+    return pa.array(texts, pa.string())
 
 
 _BOOLEANS: dict[str | None, str] = {"t": "true", "f": "false"}

@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from millpond.connectors.base64_texts import base64_column
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -63,8 +65,13 @@ def moment(ticks: int, tick_microseconds: int) -> str:
 
 
 def readable(table: pa.Table) -> pa.Table:
-    """The table with those times and DECIMALs as text that Arrow would not write out as such."""
+    """The table with those times, DECIMALs and BINARYs as text that Arrow would not write out as
+    such."""
     for position, column in enumerate(table.columns):
+        if pa.types.is_binary(column.type):
+            name = table.field(position).name
+            table = table.set_column(position, name, base64_column(column))
+            continue
         if pa.types.is_decimal(column.type) and _has_exponents(column):
             text = decimal_texts(column)
             table = table.set_column(position, table.field(position).name, text)

@@ -20,6 +20,7 @@ from millpond.connectors.arrow import (
     conform,
     positions,
 )
+from millpond.connectors.base64_texts import of_base64_text
 from millpond.connectors.pandas_there import dense, is_absent, is_frame, is_moment, python_moment
 from millpond.errors import InputError
 from millpond.schema import Field, Schema, Type
@@ -217,6 +218,14 @@ def _string(value: Any) -> str:
     return str(value)
 
 
+def _bytes(value: Any) -> bytes:
+    if isinstance(value, str):  # as JSON has it
+        value = of_base64_text(value.strip())
+    if not isinstance(value, bytes | bytearray | memoryview):
+        raise TypeError
+    return bytes(value)
+
+
 def _date(value: Any) -> date:
     if isinstance(value, str) and _ISO_DATE.fullmatch(value.strip()):
         return date.fromisoformat(value.strip())
@@ -255,6 +264,7 @@ _PLAIN: dict[Type, set[type]] = {
     Type.DECIMAL: {Decimal},
     Type.DOUBLE: {float, int},
     Type.STRING: {str},
+    Type.BINARY: {bytes},
     Type.DATE: {date},
     Type.TIMESTAMP: {datetime},
     Type.NULL: set(),
@@ -268,6 +278,7 @@ _CONVERSIONS: dict[Type, Callable[[Any], Any]] = {
     Type.DECIMAL: _decimal,
     Type.DOUBLE: _double,
     Type.STRING: _string,
+    Type.BINARY: _bytes,
     Type.DATE: _date,
     Type.TIMESTAMP: _timestamp,
     Type.NULL: _null,

@@ -41,6 +41,8 @@ class ValueGenerator:
         bits = self._bits(position, rows)
         if field.type is Type.STRING:
             return self._text(field, bits, rows)
+        if field.type is Type.BINARY:
+            return self._text(field, bits, rows).cast(pa.binary())
         if field.type.is_decimal:
             return _decimals(field.type, bits)
         return pa.array(self._plain(field, bits), ARROW_TYPES[field.type])

@@ -29,6 +29,10 @@ TYPE_NAMES = {
     "TEXT": Type.STRING,
     "VARCHAR": Type.STRING,
     "CHAR": Type.STRING,
+    "BINARY": Type.BINARY,
+    "VARBINARY": Type.BINARY,
+    "BYTEA": Type.BINARY,
+    "BLOB": Type.BINARY,
     "DATE": Type.DATE,
     "TIMESTAMP": Type.TIMESTAMP,
 }
@@ -40,9 +44,6 @@ _INSTEAD = {
     "UUID": "STRING",
     "JSON": "STRING, and json_value(s, '$.items[0].price') in queries",
     "JSONB": "STRING, and json_value(s, '$.items[0].price') in queries",
-    "BINARY": "STRING, with the bytes in hexadecimal digits or base64",
-    "BYTEA": "STRING, with the bytes in hexadecimal digits or base64",
-    "BLOB": "STRING, with the bytes in hexadecimal digits or base64",
     "ARRAY": "STRING with JSON and json_value(s, '$[0]'), or a row for each element",
     "MAP": "STRING with JSON and json_value(s, '$.key'), or a row for each key",
     "STRUCT": "a column for each field, or STRING with JSON and json_value(s, '$.field')",
@@ -50,6 +51,7 @@ _INSTEAD = {
 INT_RANGE = (-(2**31), 2**31 - 1)
 BIGINT_RANGE = (-(2**63), 2**63 - 1)
 _WIDTH = {Type.INT: 0, Type.BIGINT: 1, Type.DOUBLE: 2}
+_HEXADECIMAL = re.compile(r"[0-9A-Fa-f]*")
 _PARAMETERS = re.compile(r"(\w+)\((.*)\)")
 TEMPORAL = (Type.DATE, Type.TIMESTAMP)
 
@@ -61,6 +63,7 @@ _CASTS = {
     Type.DECIMAL: {Type.INT, Type.BIGINT, Type.DECIMAL, Type.DOUBLE, Type.STRING},
     Type.DOUBLE: {Type.INT, Type.BIGINT, Type.DECIMAL, Type.STRING},
     Type.STRING: set(FAMILIES),
+    Type.BINARY: {Type.STRING},
     Type.DATE: {Type.TIMESTAMP, Type.STRING},
     Type.TIMESTAMP: {Type.DATE, Type.STRING},
     Type.NULL: {*FAMILIES, Type.NULL},
@@ -117,6 +120,13 @@ def cast(expression: Expression, to: Type) -> Expression:
     return Call("cast", (expression,), to)
 
 
+def as_text(expression: Expression) -> Expression:
+    """The expression as a text that no other value has: of a BINARY its hexadecimal digits."""
+    if expression.type is Type.BINARY:
+        return Call("hex", (expression,), Type.STRING)
+    return cast(expression, Type.STRING)
+
+
 def _cast_number(literal: Literal, to: Type) -> Expression:
     value = literal.value
     if not isinstance(value, (int, float, Decimal)):
@@ -155,6 +165,15 @@ def temporal_literal(text: str, to: Type, offset: int | None) -> Literal:
         form = "'2024-01-31'" if to is Type.DATE else "'2024-01-31 12:00:00'"
         raise StatementError(f"'{text}' is not {with_article(to)}; write {form}", offset) from None
     return Literal(value, to)
+
+
+def binary_literal(text: str, offset: int | None) -> Literal:
+    """The hexadecimal digits behind X, two for each byte."""
+    if len(text) % 2 or not _HEXADECIMAL.fullmatch(text):
+        raise StatementError(
+            f"X'{text}' is no BINARY: a byte is two hexadecimal digits, as in X'CAFE'", offset
+        )
+    return Literal(bytes.fromhex(text), Type.BINARY)
 
 
 def decimal_literal(text: str, offset: int | None) -> Literal:
@@ -280,7 +299,13 @@ def literal_of(value: Value) -> Literal:
         return Literal(value, Type.INT if INT_RANGE[0] <= value <= INT_RANGE[1] else Type.BIGINT)
     if isinstance(value, Decimal):
         return Literal(value, decimals.type_of(value) or Type.decimal(MOST_DIGITS, 0))
-    kinds = {float: Type.DOUBLE, str: Type.STRING, datetime: Type.TIMESTAMP, date: Type.DATE}
+    kinds = {
+        float: Type.DOUBLE,
+        str: Type.STRING,
+        bytes: Type.BINARY,
+        datetime: Type.TIMESTAMP,
+        date: Type.DATE,
+    }
     return Literal(value, kinds[type(value)])
 
 

@@ -16,7 +16,7 @@ from millpond.cql.node import Node
 from millpond.functions.user_function import UserFunction
 from millpond.schema import Type
 
-Value = Union[None, bool, int, float, str, date, datetime, Decimal]
+Value = Union[None, bool, int, float, str, bytes, date, datetime, Decimal]
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,8 @@ class Literal:
             return "NULL"
         if isinstance(self.value, str):
             return "'" + self.value.replace("'", "''") + "'"
+        if isinstance(self.value, bytes):
+            return f"X'{self.value.hex().upper()}'"
         return format(self.value, "f") if isinstance(self.value, Decimal) else str(self.value)
 
 

@@ -32,6 +32,8 @@ class Kind(Enum):
     """Computed as BIGINT, DECIMAL or DOUBLE."""
     MOMENT = "a DATE or TIMESTAMP"
     VALUE = "a value of the same type as the others"
+    BYTES = "a STRING or BINARY"
+    """The same for all arguments."""
     DIGITS = "a whole number written out"
     UNIT = "a unit of time in quotes"
     PATTERN = "a regular expression in quotes"
@@ -75,7 +77,7 @@ class Function:
 
 _S, _I, _B, _D = Type.STRING, Type.INT, Type.BIGINT, Type.DOUBLE
 _T, _DAY, _TRUTH = Type.TIMESTAMP, Type.DATE, Type.BOOLEAN
-_N, _M, _SAME = Kind.NUMBER, Kind.MOMENT, Kind.VALUE
+_N, _M, _SAME, _BYTES = Kind.NUMBER, Kind.MOMENT, Kind.VALUE, Kind.BYTES
 
 _LIST = (
     Function("abs", (_N,), None, "the absolute value"),
@@ -109,18 +111,19 @@ _LIST = (
     Function("nullif", (_SAME, _SAME), None, "NULL if the arguments are equal, else the first"),
     Function("upper", (_S,), _S, "in upper case"),
     Function("lower", (_S,), _S, "in lower case"),
-    Function("length", (_S,), _I, "the number of characters"),
+    Function("length", (_BYTES,), _I, "the number of characters, or of the bytes of a BINARY"),
+    Function("octet_length", (_BYTES,), _I, "the number of bytes, of a STRING in UTF-8"),
     Function("trim", (_S,), _S, "without spaces at both ends"),
     Function("ltrim", (_S,), _S, "without spaces at the beginning"),
     Function("rtrim", (_S,), _S, "without spaces at the end"),
     Function(
         "substring",
-        (_S, _I, _I),
-        _S,
-        "from a position (from 1; negative: from the end), so many characters",
+        (_BYTES, _I, _I),
+        None,
+        "from a position (from 1; negative: from the end), so many characters or bytes",
         1,
     ),
-    Function("concat", (_S,), _S, "the arguments joined; NULL if one is NULL", 0, True),
+    Function("concat", (_BYTES,), None, "the arguments joined; NULL if one is NULL", 0, True),
     Function(
         "replace", (_S, _S, _S), _S, "each occurrence of the second argument replaced by the third"
     ),
@@ -135,12 +138,15 @@ _LIST = (
     Function("lpad", (_S, _I, _S), _S, "filled up on the left (or cut) to a length"),
     Function("rpad", (_S, _I, _S), _S, "filled up on the right (or cut) to a length"),
     Function("reverse", (_S,), _S, "the characters in reverse order"),
-    Function("md5", (_S,), _S, "the MD5 of its UTF-8, as 32 hexadecimal digits"),
-    Function("sha1", (_S,), _S, "the SHA-1 of its UTF-8, as 40 hexadecimal digits"),
-    Function("sha256", (_S,), _S, "the SHA-256 of its UTF-8, as 64 hexadecimal digits"),
-    Function("sha512", (_S,), _S, "the SHA-512 of its UTF-8, as 128 hexadecimal digits"),
-    Function("crc32", (_S,), _B, "the CRC-32 of its UTF-8"),
-    Function("hex", (_S,), _S, "the bytes of its UTF-8, in hexadecimal digits"),
+    Function("md5", (_BYTES,), _S, "the MD5 of its bytes, as 32 hexadecimal digits"),
+    Function("sha1", (_BYTES,), _S, "the SHA-1 of its bytes, as 40 hexadecimal digits"),
+    Function("sha256", (_BYTES,), _S, "the SHA-256 of its bytes, as 64 hexadecimal digits"),
+    Function("sha512", (_BYTES,), _S, "the SHA-512 of its bytes, as 128 hexadecimal digits"),
+    Function("crc32", (_BYTES,), _B, "the CRC-32 of its bytes"),
+    Function("hex", (_BYTES,), _S, "its bytes in hexadecimal digits"),
+    Function("unhex", (_S,), Type.BINARY, "the bytes of hexadecimal digits; NULL of other texts"),
+    Function("base64", (_BYTES,), _S, "its bytes in base64"),
+    Function("unbase64", (_S,), Type.BINARY, "the bytes of a text in base64; NULL of other texts"),
     Function("starts_with", (_S, _S), _TRUTH, "whether the first argument begins with the second"),
     Function("ends_with", (_S, _S), _TRUTH, "whether the first argument ends with the second"),
     Function("contains", (_S, _S), _TRUTH, "whether the first argument contains the second"),
@@ -257,7 +263,8 @@ same in all Javas: CAST of a DOUBLE to STRING, and ``round`` of a DOUBLE before 
 
 BY_ROW = (
     *("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh"),
-    *("degrees", "radians", "cbrt", "hypot", "sha512", "crc32", "hex", "json_value"),
+    *("degrees", "radians", "cbrt", "hypot", "sha512", "crc32", "hex", "unhex", "base64"),
+    *("unbase64", "json_value"),
 )
 """Functions that Python computes, on Spark too: no other gives the same bits everywhere."""
 
@@ -314,20 +321,30 @@ def of_user(own: UserFunction) -> Function:
 def _shared_type(
     function: Function, arguments: Sequence[Expression], offsets: Sequence[int | None]
 ) -> Type:
-    """The type shared by the arguments that NUMBER and VALUE parameters take."""
+    """The type shared by the arguments that NUMBER, VALUE and BYTES parameters take."""
     kinds = [function.parameter(i) for i in range(len(arguments))]
     chosen = [
-        a for a, kind in zip(arguments, kinds, strict=True) if kind in (Kind.VALUE, Kind.NUMBER)
+        a
+        for a, kind in zip(arguments, kinds, strict=True)
+        if kind in (Kind.VALUE, Kind.NUMBER, Kind.BYTES)
     ]
     if Kind.NUMBER in kinds:
         return arithmetic_type([a.type for a in chosen])
-    to = common_type(chosen)
+    to = _of_bytes(chosen) if Kind.BYTES in kinds else common_type(chosen)
     if to is None:
         types = ", ".join(str(a.type) for a in chosen)
         raise StatementError(
             f"{function.name} needs values of one type, not {types}; CAST them", offsets[0]
         )
     return to
+
+
+def _of_bytes(arguments: Sequence[Expression]) -> Type | None:
+    """STRING or BINARY; None if there are both. What is neither is refused with its place."""
+    types = {each.type for each in arguments}
+    if Type.BINARY not in types:
+        return Type.STRING
+    return None if Type.STRING in types else Type.BINARY
 
 
 def _argument(
@@ -342,6 +359,8 @@ def _argument(
         return cast(argument, kind if isinstance(kind, Type) else _null_type(kind, shared))
     if kind is Kind.NUMBER and argument.type.is_number:
         return cast(argument, shared)
+    if kind is Kind.BYTES and argument.type is shared:
+        return argument
     if kind is Kind.MOMENT and argument.type in TEMPORAL:
         return argument
     if isinstance(kind, Type) and _converts(argument, kind):

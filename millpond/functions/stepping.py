@@ -97,7 +97,7 @@ def _fits(value: Any, type_: pa.DataType) -> bool:
         return isinstance(value, date) and not isinstance(value, datetime)
     if pa.types.is_timestamp(type_):
         return isinstance(value, datetime)
-    return isinstance(value, str)
+    return isinstance(value, bytes if pa.types.is_binary(type_) else str)
 
 
 def _kept(made: AggregateFunctions, group: Moves) -> dict[str, Any]:

@@ -36,6 +36,14 @@ def of_numbers(data: Ints | Floats, valid: Bools, type_: pa.DataType) -> Values:
     return Values(data, valid, lambda at: pa.array(data[at], mask=~valid[at]).cast(type_))
 
 
+def is_bytes(type_: pa.DataType) -> bool:
+    """Whether values are runs of bytes: texts and BINARYs."""
+    return type_.id in _BYTES
+
+
+_BYTES = {pa.string().id, pa.large_string().id, pa.binary().id}
+
+
 def marked(mask: npt.NDArray[Any]) -> Ints:
     """Where a mask is true, or numbers are not 0: numpy's ``flatnonzero`` without its wrappers,
     which take longer than a thousand rows."""
@@ -77,7 +85,7 @@ def sortable(column: pa.ChunkedArray) -> tuple[Ints, Callable[[Ints], pa.Array]]
     type_ = column.type
     if pa.types.is_floating(type_):
         return sortable_doubles(np.asarray(pc.add(column, 0.0))), doubles_back
-    if pa.types.is_string(type_) or pa.types.is_large_string(type_) or is_wide(type_):
+    if is_bytes(type_) or is_wide(type_):
         return _sortable_strings(column)
     if pa.types.is_decimal(type_):
         return wholes(flat(column)).astype(np.int64), lambda units: column_of(units, type_)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millpond.kernels.columns import flat, marked
+from millpond.kernels.columns import flat, is_bytes, marked
 from millpond.kernels.decimals import is_wide
 from millpond.kernels.groups import Bools, Ints, Slots, distinct
 from millpond.kernels.hashing import bits_of, murmur3
@@ -46,7 +46,7 @@ def hashes_of(columns: Sequence[pa.ChunkedArray]) -> Ints:
 def _words(array: pa.Array) -> npt.NDArray[np.uint64]:
     """A number for each value, the same for equal ones."""
     type_ = array.type
-    if pa.types.is_string(type_) or pa.types.is_large_string(type_) or is_wide(type_):
+    if is_bytes(type_) or is_wide(type_):
         return murmur3([pa.chunked_array([array])]).astype(np.uint64)
     return bits_of(array).view(np.uint64)
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millpond.kernels.columns import flat, marked
+from millpond.kernels.columns import flat, is_bytes, marked
 from millpond.kernels.decimals import as_bytes, is_narrow, wholes
 from millpond.kernels.groups import Ints
 
@@ -57,7 +57,7 @@ def _hash_column(array: pa.Array, seeds: Words) -> Words:
     type_ = array.type
     if pa.types.is_null(type_):
         return seeds
-    if pa.types.is_string(type_) or pa.types.is_large_string(type_):
+    if is_bytes(type_):
         return _hash_strings(_digested(array), seeds)
     if pa.types.is_decimal(type_) and not is_narrow(type_):
         return _hash_strings(pa.array(as_bytes(array), pa.binary()), seeds)

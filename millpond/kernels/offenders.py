@@ -6,7 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millpond.cql.expressions import Call, Column, Expression
+from millpond.cql.coercion import as_text
+from millpond.cql.expressions import Column, Expression
 from millpond.kernels.columns import marked
 from millpond.kernels.expressions import Columns, Program, can_lower
 from millpond.planning.attempts import success
@@ -43,5 +44,5 @@ def _text(position: int, schema: Schema) -> Expression:
     """A column as text, or as it is where Spark alone writes it as CQL does."""
     column = Column(position, schema[position].type, schema[position].name)
     is_text = schema[position].type is Type.STRING
-    written = Call("cast", (column,), Type.STRING)
+    written = as_text(column)
     return column if is_text or not can_lower(written) else written

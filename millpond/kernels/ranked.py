@@ -12,7 +12,15 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from millpond.kernels.columns import Values, doubles_back, marked, mask_of, of_numbers, places_of
+from millpond.kernels.columns import (
+    Values,
+    doubles_back,
+    is_bytes,
+    marked,
+    mask_of,
+    of_numbers,
+    places_of,
+)
 from millpond.kernels.decimals import column_of, is_wide
 from millpond.kernels.extremes import NOTHING, greatest_of_counts
 from millpond.kernels.grouped import AggregateSpec, Group
@@ -28,7 +36,8 @@ def is_ranked(spec: AggregateSpec, is_append_only: bool) -> bool:
         return spec.keeps_rows
     if spec.function == "percentile":
         return True
-    if spec.argument_type in (pa.string(), pa.large_string()) or is_wide(spec.argument_type):
+    type_ = spec.argument_type
+    if type_ is not None and (is_bytes(type_) or is_wide(type_)):
         return False
     return is_of_different(spec) or (spec.function in ("min", "max") and not is_append_only)
 

@@ -18,7 +18,7 @@ from millpond.connectors.arrow import ARROW_TYPES
 from millpond.cql.row_patterns import Slot
 from millpond.kernels import exact_sum
 from millpond.kernels.aggregate import overflow
-from millpond.kernels.columns import doubles_back, doubles_of, flat, mask_of, places_of
+from millpond.kernels.columns import doubles_back, doubles_of, flat, is_bytes, mask_of, places_of
 from millpond.kernels.decimals import column_of, mean_of, wholes, within
 
 Cells = tuple[Any, ...]
@@ -58,7 +58,7 @@ class Register:
 def plain(column: pa.ChunkedArray | pa.Array) -> list[Any]:
     """The values of a column as Python's, times as numbers."""
     values = column.cast(plain_type(column.type))
-    is_text = pa.types.is_string(values.type)
+    is_text = is_bytes(values.type)
     found: list[Any] = values.to_pylist() if is_text or values.null_count else _listed(values)
     return found
 
@@ -277,7 +277,7 @@ class _Extreme(Register):
 
 def _is_compared(type_: pa.DataType) -> bool:
     """Whether values are kept as they are, and not as what is in the same order."""
-    return bool(pa.types.is_string(type_) or pa.types.is_decimal(type_))
+    return bool(is_bytes(type_) or pa.types.is_decimal(type_))
 
 
 def register_of(slot: Slot, at: int) -> Register:

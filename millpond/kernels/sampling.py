@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from millpond.cql.algebra import DRAWS, Sample
-from millpond.kernels.columns import flat
+from millpond.kernels.columns import flat, is_bytes
 from millpond.kernels.decimals import as_bytes, is_narrow, wholes
 from millpond.kernels.groups import Bools, Ints
 
@@ -71,7 +71,7 @@ def hash_rows(columns: Sequence[pa.ChunkedArray], hashes: Hashes) -> Hashes:
 
 def _hash_column(array: pa.Array, hashes: Hashes) -> Hashes:
     type_ = array.type
-    if pa.types.is_string(type_):
+    if is_bytes(type_):
         texts = array.cast(pa.binary()).to_pylist()
         pairs = zip(texts, hashes, strict=True)
         found = [seed if text is None else hash_text(text, seed)[0] for text, seed in pairs]

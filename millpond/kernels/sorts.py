@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millpond.kernels.columns import mask_of, places_of
+from millpond.kernels.columns import is_bytes, mask_of, places_of
 from millpond.kernels.groups import Ints
 from millpond.kernels.ordered import LEAST, MOST
 
@@ -30,7 +30,7 @@ def places(rows: pa.Table, order: Sequence[Sort]) -> Ints:
         return np.zeros(rows.num_rows, dtype=np.int64)
     sort = order[0]
     column = rows[sort.column]
-    place = _prefix(column) if pa.types.is_string(column.type) else places_of(column)[:-1]
+    place = _prefix(column) if is_bytes(column.type) else places_of(column)[:-1]
     place = ~place if sort.is_descending else place
     return np.where(mask_of(column)[:-1], place, LEAST if sort.nulls_first else MOST)
 
@@ -50,7 +50,7 @@ def sorted_rows(rows: pa.Table, order: Sequence[Sort], others: Sequence[str] = (
 
 
 def _prefix(column: pa.ChunkedArray) -> Ints:
-    """The first bytes of texts as integers, in the order of their code points."""
+    """The first bytes of texts and BINARYs as integers, in the order of their code points."""
     cut = [(text or b"")[:PREFIX_BYTES] for text in column.cast(pa.binary()).to_pylist()]
     joined = b"".join(each.ljust(PREFIX_BYTES, b"\0") for each in cut)
     unsigned = np.frombuffer(joined, dtype=">u8").astype(np.uint64)

@@ -21,6 +21,7 @@ from millpond.cql.algebra import (
     TimeFilter,
     UntilWindow,
 )
+from millpond.cql.coercion import as_text
 from millpond.cql.expressions import (
     Call,
     Column,
@@ -286,7 +287,7 @@ def _text(schema: Schema) -> Expression:
     for position, field in enumerate(schema.fields):
         column: Expression = Column(position, field.type, field.name)
         if field.type is not Type.STRING:
-            column = Call("cast", (column,), Type.STRING)
+            column = as_text(column)
         before = ", " if position else ""
         parts += [
             Literal(f"{before}{field.name} = ", Type.STRING),

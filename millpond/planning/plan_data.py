@@ -154,6 +154,8 @@ def _told(value: Any, nodes: Mapping[Node, int]) -> Any:
             return {"date": value.isoformat()}
         case Decimal():
             return {"decimal": str(value)}
+        case bytes():
+            return {"bytes": value.hex()}
         case UserFunction():
             return {"function": value.name}
         case _ if is_dataclass(value):
@@ -194,6 +196,8 @@ def _read(data: Any, nodes: list[Node], functions: Functions) -> Any:
             return date.fromisoformat(told)
         case "decimal":
             return Decimal(told)
+        case "bytes":
+            return bytes.fromhex(told)
         case _:
             return functions[told]
 

@@ -22,7 +22,12 @@ MOST_CONSTANTS = 64
 """A plan with more of them, each counted as often as it is read, is rewritten by itself."""
 
 _COMPARING = frozenset(("=", "<>", "<", "<=", ">", ">=", "in"))
-_PLAIN = {int: (Type.INT, Type.BIGINT), float: (Type.DOUBLE,), str: (Type.STRING,)}
+_PLAIN = {
+    int: (Type.INT, Type.BIGINT),
+    float: (Type.DOUBLE,),
+    str: (Type.STRING,),
+    bytes: (Type.BINARY,),
+}
 _LOGIC = frozenset(("and", "or", "not"))
 _MADE = frozenset(("0", "1"))
 """Constants that rewrites put in."""

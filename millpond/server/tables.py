@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
+from millpond.connectors.base64_texts import base64_column
 from millpond.connectors.python_values import decimal_texts, readable
 from millpond.delivery.results import ResultLog
 from millpond.server.faults import RequestError
@@ -45,6 +46,8 @@ def _texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """The values of a column as people read them."""
     if pa.types.is_decimal(column.type):
         return pa.chunked_array([decimal_texts(column)])
+    if pa.types.is_binary(column.type):
+        return pa.chunked_array([base64_column(column)])
     texts = column.cast(pa.string())
     if pa.types.is_timestamp(column.type):
         return pc.replace_substring(texts, " ", "T")

@@ -136,10 +136,11 @@ def _falling(literal: Literal, position: int) -> Literal:
 
 def _other(literal: Literal, number: int) -> Literal:
     """A constant of the same type that no query has but by chance."""
-    makes: dict[type, Callable[[int], int | float | str]] = {
+    makes: dict[type, Callable[[int], int | float | str | bytes]] = {
         int: int,
         float: lambda n: n + 0.25,
         str: lambda n: f"~{n}",
+        bytes: lambda n: b"~%d" % n,
     }
     return replace(literal, value=makes[type(literal.value)](number))
 

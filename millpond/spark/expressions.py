@@ -86,6 +86,10 @@ def _cast(call: Call, value: SparkColumn) -> SparkColumn:
     source, target = call.arguments[0].type, call.type
     if source is target:
         return value
+    if target is Type.BINARY:
+        return value.cast(SPARK[target])
+    if source is Type.BINARY:
+        return F.try_validate_utf8(value.cast(SPARK[target]))
     if source is Type.STRING and target is Type.TIMESTAMP:
         return F.when(
             value.rlike(_TIMESTAMP_TEXT), value.try_cast(TimestampType()).cast(SPARK[target])
@@ -192,6 +196,7 @@ _FUNCTIONS: dict[str, Callable[..., SparkColumn]] = {
     "upper": F.upper,
     "lower": F.lower,
     "length": F.length,
+    "octet_length": F.octet_length,
     "trim": F.trim,
     "ltrim": F.ltrim,
     "rtrim": F.rtrim,
@@ -236,6 +241,7 @@ _RECAST = {
     "floor",
     "sign",
     "length",
+    "octet_length",
     "strpos",
     "year",
     "month",

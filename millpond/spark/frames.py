@@ -24,9 +24,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as st
 
+from millpond.kernels.columns import is_bytes
 from millpond.kernels.hashing import LONG_BYTES
 from millpond.spark import internals
-from millpond.spark.types import spark_schema
+from millpond.spark.types import spark_schema, spark_type
 from millpond.storage.faults import naming
 from millpond.storage.files import ARROW, read_rows, write_parquet
 from millpond.storage.pages import Span, concatenated, total_rows
@@ -308,12 +309,13 @@ Columns = Callable[[], tuple[Sequence[SparkColumn], SparkColumn | None]]
 def dividing(keys: Sequence[str], schema: pa.Schema) -> list[SparkColumn]:
     """What rows are divided by, so that each is in the partition that ``buckets`` tells: keys, and
     of long texts their digests."""
-    texts = {field.name for field in schema if pa.types.is_string(field.type)}
-    return [_short(F.col(key)) if key in texts else F.col(key) for key in keys]
+    types = {field.name: field.type for field in schema if is_bytes(field.type)}
+    return [_short(F.col(key), types[key]) if key in types else F.col(key) for key in keys]
 
 
-def _short(text: SparkColumn) -> SparkColumn:
-    return F.when(F.octet_length(text) > LONG_BYTES, F.md5(text)).otherwise(text)
+def _short(value: SparkColumn, type_: pa.DataType) -> SparkColumn:
+    digest = F.md5(value).cast(spark_type(type_))
+    return F.when(F.octet_length(value) > LONG_BYTES, digest).otherwise(value)
 
 
 class Selection:

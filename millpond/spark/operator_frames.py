@@ -100,12 +100,16 @@ def _offending(branch: ReadBranch, spans: list[Span]) -> Frame | None:
 
 def _offending_columns(branch: ReadBranch) -> tuple[list[SparkColumn], SparkColumn]:
     """The rows written as text, and whether an expression fails on them."""
-    names = [name for name in branch.queue.schema.names if name.startswith("c")]
-    inputs = [F.col(name) for name in names]
+    fields = [each for each in branch.queue.schema if each.name.startswith("c")]
+    inputs = [F.col(each.name) for each in fields]
     fails = F.lit(False)
     for expression in branch.failing:
         fails = fails | ~lower(success(expression), [*inputs, *map(F.col, MARKS)])
-    values = [F.coalesce(column.cast("string"), F.lit("NULL")) for column in inputs]
+    texts = [
+        F.hex(column) if pa.types.is_binary(each.type) else column.cast("string")
+        for column, each in zip(inputs, fields, strict=True)
+    ]
+    values = [F.coalesce(text, F.lit("NULL")) for text in texts]
     return [F.concat_ws(", ", *values).alias("row")], fails
 
 

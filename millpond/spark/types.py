@@ -23,6 +23,7 @@ SPARK = _SparkTypes(
         Type.BIGINT: st.LongType(),
         Type.DOUBLE: st.DoubleType(),
         Type.STRING: st.StringType(),
+        Type.BINARY: st.BinaryType(),
         Type.DATE: st.DateType(),
         Type.TIMESTAMP: st.TimestampNTZType(),
     }

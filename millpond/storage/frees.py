@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millpond.kernels.columns import integers
+from millpond.kernels.columns import integers, is_bytes
 from millpond.kernels.groups import Bools, Ints
 from millpond.kernels.runs import Run
 from millpond.storage.closed import ClosedKeys
@@ -46,7 +46,7 @@ class Closed:
 
     def of(self, values: pa.ChunkedArray) -> Bools:
         """Which of some values are over; nothing is known of a NULL."""
-        if pa.types.is_string(values.type):
+        if is_bytes(values.type):
             return np.asarray(pc.is_in(values, value_set=self.listed)).astype(np.bool_)
         known = np.asarray(values.is_valid()).astype(np.bool_)
         numbers = values.cast(pa.int32()) if values.type == pa.date32() else values

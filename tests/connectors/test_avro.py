@@ -80,6 +80,19 @@ def test_decimals_keep_their_digits() -> None:
         AvroResults(avro(("weight", "long"), *fields), Results("q", columns).columns, fault)
 
 
+def test_bytes_are_read_and_written() -> None:
+    fixed = {"type": "fixed", "name": "F", "size": 2}
+    fields = [("weight", "long"), ("b", "bytes"), ("f", ["null", fixed])]
+    columns = schema("weight BIGINT, b BINARY, f BINARY")
+    table = pa.table(
+        [[1, 1], [1, 1], pa.array([b"", b"\0\xff"]), pa.array([None, b"\xca\xfe"])],
+        names=["ts", "weight", "b", "f"],
+    )
+    written = list(results("b BINARY, f BINARY", *fields).messages(table))
+    read = AvroColumns(avro(*fields), columns, fault)
+    assert tuples(read.table(written, str)) == [(1, b"", None), (1, b"\0\xff", b"\xca\xfe")]
+
+
 def test_a_time_that_python_cannot_hold_is_read() -> None:
     fields = [("at", {"type": "long", "logicalType": "timestamp-micros"})]
     known = avro(*fields)

@@ -105,6 +105,14 @@ def test_values_of_all_types_are_the_same_in_the_table(server) -> None:
     assert [row[-1] for row in server.rows(text)] == [0, 1, 2, 3, 0, 0]
 
 
+def test_bytes_are_bytea(server) -> None:
+    table = server.table("b bytea PRIMARY KEY, v bytea")
+    columns = "b BINARY, v BINARY"
+    sink = sink_of(server, table, columns, key="b")
+    sink.write(page(columns, (1, b"\0\\", b""), (1, b"\xff", None), (1, b"\0\\", b'",\n')))
+    assert found(server, table) == [(b"\0\\", b'",\n'), (b"\xff", None)]
+
+
 def test_a_stream_with_a_key_leaves_the_last_row_of_each(server) -> None:
     table = server.table("a int, s text, v float8, PRIMARY KEY (s, a)")
     columns = "v DOUBLE, a INT, S STRING"

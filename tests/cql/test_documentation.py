@@ -77,6 +77,7 @@ def test_every_function_can_be_called(function: Function) -> None:
         Type.TIMESTAMP: "t",
         functions.Kind.NUMBER: "a",
         functions.Kind.VALUE: "s",
+        functions.Kind.BYTES: "s",
         functions.Kind.MOMENT: "t",
         functions.Kind.DIGITS: "2",
         functions.Kind.UNIT: "'hour'",

@@ -27,6 +27,7 @@ VALUES = {
     Type.BIGINT: [0, 1, 2**40, 2**63 - 1, 2**63 - 2, -(2**63), None],
     Type.DOUBLE: DOUBLES,
     Type.STRING: TEXTS,
+    Type.BINARY: [b"", b"a", b"\xff", b"ab", None],
     Type.DATE: [dt.date(2024, 1, 1), dt.date(1969, 12, 31), None],
     Type.TIMESTAMP: [dt.datetime(2024, 1, 1), dt.datetime(1969, 12, 31, 23), None],
 }

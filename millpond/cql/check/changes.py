@@ -52,7 +52,7 @@ def _constant(node: exp.Expr, field: Field) -> Value:
     made = evaluate(value, offset)
     if field.type in (Type.INT, Type.BIGINT) and is_fraction(made):
         raise StatementError(
-            f'"{field.name}" is {with_article(field.type)}, the value is {made}; round it', offset
+            f'"{field.name}" is {with_article(field.type)}, the value is {made!s}; round it', offset
         )
     return evaluate(assign(value, field.type, f'"{field.name}"', offset), offset)
 

@@ -111,7 +111,13 @@ def _truth(value: Any) -> bool:
     raise ValueError(value)
 
 
+def _bytes(value: Any) -> bytes:
+    return str(value).encode()
+
+
 def _text(value: Any) -> str:
+    if isinstance(value, bytes):
+        return value.decode()
     if isinstance(value, Decimal):
         return format(value, "f")
     return str(value).lower() if isinstance(value, bool) else str(value)
@@ -133,6 +139,7 @@ _CASTS: dict[Type, Callable[[Any], Any]] = {
     Type.BIGINT: int,
     Type.DOUBLE: float,
     Type.STRING: _text,
+    Type.BINARY: _bytes,
     Type.DATE: _day,
     Type.TIMESTAMP: _moment,
 }

@@ -13,6 +13,7 @@ from millpond.cql.check.walk import Analyser, connect, flatten, negation
 from millpond.cql.coercion import (
     BIGINT_RANGE,
     arithmetic_type,
+    binary_literal,
     cast,
     decimal_literal,
     exact_types,
@@ -35,6 +36,10 @@ def _literal(analyser: Analyser, node: exp.Literal) -> Expression:
     if node.is_string:
         return Literal(node.this, Type.STRING)
     return number_literal(node.this, offset_of(node))
+
+
+def _binary(analyser: Analyser, node: exp.HexString) -> Expression:
+    return binary_literal(node.this, offset_of(node))
 
 
 def number_literal(text: str, offset: int | None) -> Literal:
@@ -249,6 +254,7 @@ def _cast(analyser: Analyser, node: exp.Cast) -> Expression:
 
 RULES: dict[type[exp.Expr], Callable[[Analyser, Any], Expression]] = {
     exp.Literal: _literal,
+    exp.HexString: _binary,
     exp.Null: _null,
     exp.Boolean: _boolean,
     IntervalLiteral: _interval,

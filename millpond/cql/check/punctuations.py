@@ -144,7 +144,7 @@ def _column(node: exp.Expr, entry: StreamEntry) -> tuple[int, Field]:
         )
     position = position_of(Name(node.name, offset_of(node) or 0), entry.schema)
     field = entry.schema[position]
-    if field.type is Type.DOUBLE or field.type.is_decimal:
+    if field.type in (Type.DOUBLE, Type.BINARY) or field.type.is_decimal:
         raise StatementError(
             f'"{field.name}" is {with_article(field.type)}, of which no value is said to be the '
             "last one; punctuate another column",
@@ -182,6 +182,6 @@ def _constant(node: exp.Expr, field: Field) -> Value:
         raise StatementError("nothing is equal to NULL, and nothing is said of NULLs", offset)
     if is_fraction(made):
         raise StatementError(
-            f'"{field.name}" is {with_article(field.type)}, the value is {made}; round it', offset
+            f'"{field.name}" is {with_article(field.type)}, the value is {made!s}; round it', offset
         )
     return evaluate(assign(value, field.type, f'"{field.name}"', offset), offset)

@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from millpond.cql.check.operators import compare
 from millpond.cql.check.walk import Analyser, connect
-from millpond.cql.coercion import cast
+from millpond.cql.coercion import as_text, cast
 from millpond.cql.expressions import Call, Expression, Literal
 from millpond.cql.text.places import StatementError
 from millpond.schema import Type
@@ -37,6 +37,6 @@ def _told(value: Expression) -> tuple[Expression, ...]:
     """A value as text behind its length; 0.0 and -0.0 are equal, so they are told alike."""
     if value.type is Type.DOUBLE:
         value = Call("+", (value, Literal(0.0, Type.DOUBLE)), Type.DOUBLE)
-    text = cast(value, Type.STRING)
+    text = as_text(value)
     length = cast(Call("length", (text,), Type.INT), Type.STRING)
     return (length, Literal(":", Type.STRING), text)

@@ -436,15 +436,20 @@ class CqlParser(MatchRecognizeParser):
         return exp.In(this=this, expressions=items)
 
     def _typed_literal(self) -> exp.Expr | None:
-        """DATE '2024-01-31', TIMESTAMP '2024-01-31 12:00:00' and DECIMAL '12.50'."""
+        """DATE '2024-01-31', TIMESTAMP '2024-01-31 12:00:00', DECIMAL '12.50' and X'CAFE'."""
         if self._next.token_type is not TokenType.STRING or self._curr.text.upper() not in (
             "DATE",
             "TIMESTAMP",
             "DECIMAL",
+            "X",
         ):
             return None
         self._advance()
         word = self._prev.text.upper()
+        if word == "X":
+            made = exp.HexString(this=self._curr.text).update_positions(self._prev)
+            self._advance()
+            return self._parse_column_ops(made)
         to = exp.Var(this=DECIMAL_LITERAL if word == "DECIMAL" else word)
         to.update_positions(self._prev)
         return self._parse_column_ops(exp.Cast(this=self._parse_string(), to=to))

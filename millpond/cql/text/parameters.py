@@ -63,12 +63,14 @@ def written_out(name: str, value: Any) -> str:
             return f"({value!r})" if math.copysign(1, value) < 0 else repr(value)
         case str():
             return "'" + value.replace("'", "''") + "'"
+        case bytes():
+            return f"X'{value.hex().upper()}'"
         case datetime():
             moment = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
             return f"TIMESTAMP '{moment}'"
         case date():
             return f"DATE '{value}'"
     raise StateError(
-        f"parameter {name!r} is {value!r}; it can be a text, a finite number, TRUE or FALSE, "
-        "a date, a datetime or None"
+        f"parameter {name!r} is {value!r}; it can be a text, bytes, a finite number, TRUE or "
+        "FALSE, a date, a datetime or None"
     )

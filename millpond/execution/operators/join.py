@@ -23,6 +23,7 @@ from millpond.execution.steps import Outcome, Step
 from millpond.execution.surroundings import Surroundings
 from millpond.execution.work import AnswerAndOutput, Destination
 from millpond.identities import OperatorId
+from millpond.kernels.columns import is_bytes
 from millpond.kernels.groups import Bools
 from millpond.kernels.join import JoinKernel, PairLimit
 from millpond.kernels.living import Living, LivingRows
@@ -60,7 +61,7 @@ class PairSize:
     """
 
     def __init__(self, types: tuple[pa.DataType, ...]) -> None:
-        texts = sum(map(pa.types.is_string, types))
+        texts = sum(map(is_bytes, types))
         self._bytes = float(8 * (len(ELEMENT) + len(types)) + TEXT_BYTES * texts)
 
     def limit(self, step_bytes: int) -> PairLimit:

@@ -51,6 +51,26 @@ def _written(source: Type) -> Cast:
     return write
 
 
+def _as_binary(text: Text) -> Value:
+    return Text(text.data.cast(pa.binary()), text.faults)
+
+
+def _as_text(value: Text) -> Value:
+    """Bytes that are UTF-8 as text; NULL of others."""
+    try:
+        return Text(value.data.cast(pa.string()), value.faults)
+    except pa.ArrowInvalid:
+        texts = by_row(_utf8, value)
+        return Text(pa.array(texts, pa.string()), value.faults)
+
+
+def _utf8(value: bytes) -> str | None:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return None
+
+
 _CASTS: dict[tuple[Type, Type], Cast] = {
     (Type.BOOLEAN, Type.INT): plain(lambda a: a.astype(np.int32)),
     (Type.BOOLEAN, Type.BIGINT): plain(lambda a: a.astype(np.int64)),
@@ -69,6 +89,8 @@ _CASTS: dict[tuple[Type, Type], Cast] = {
     (Type.STRING, Type.DOUBLE): _read(Type.DOUBLE, reading.double),
     (Type.STRING, Type.DATE): _read(Type.DATE, reading.days),
     (Type.STRING, Type.TIMESTAMP): _read(Type.TIMESTAMP, reading.microseconds),
+    (Type.STRING, Type.BINARY): _as_binary,
+    (Type.BINARY, Type.STRING): _as_text,
     (Type.DATE, Type.STRING): writing.date_text,
     (Type.DATE, Type.TIMESTAMP): failing(dates.midnight, Fault.DATETIME_OVERFLOW),
     (Type.TIMESTAMP, Type.DATE): plain(dates.as_date),

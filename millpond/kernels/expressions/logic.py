@@ -78,7 +78,7 @@ def choose(condition: Operand, then: Value, otherwise: Value) -> Value:
 def null_like(value: Value) -> Value:
     """NULL, of the value's type."""
     if isinstance(value, Text):
-        return Text(pa.nulls(1, pa.string()))
+        return Text(pa.nulls(1, value.data.type))
     return Operand(np.zeros(1, value.data.dtype), np.zeros(1, np.bool_))
 
 

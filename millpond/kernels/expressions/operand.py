@@ -35,7 +35,7 @@ DTYPES: dict[Type, type[np.generic]] = {
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """Values of one type but STRING; what stands where ``valid`` is false means nothing.
+    """Values of one type but STRING and BINARY; what stands where ``valid`` is false means nothing.
 
     ``valid`` None means that no value is NULL, ``faults`` None that no row failed.
     """
@@ -52,7 +52,7 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Values of type STRING, NULLs included."""
+    """Values of type STRING or BINARY, NULLs included."""
 
     data: pa.Array
     faults: Faults | None = None
@@ -63,10 +63,9 @@ class Text:
         return _mask(self.data)
 
     @property
-    def constant(self) -> str | None:
+    def constant(self) -> Any:
         """The only value; meaningful for operands of one row."""
-        value: str | None = self.data[0].as_py()
-        return value
+        return self.data[0].as_py()
 
 
 Value = Operand | Text
@@ -101,6 +100,8 @@ def of_array(array: pa.Array, type_: Type) -> Value:
     """An Arrow array as an operand; numbers are looked at, not copied."""
     if type_ in (Type.STRING, Type.NULL):
         return Text(array if array.type == pa.string() else array.cast(pa.string()))
+    if type_ is Type.BINARY:
+        return Text(array)
     if type_ is Type.BOOLEAN:
         return Operand(_bits(array.buffers()[1], array), _mask(array))
     if type_.is_decimal:

@@ -41,3 +41,8 @@ def _values(argument: Value, rows: int) -> Iterable[Any]:
 def text_of(answers: Iterable[str | None], *arguments: Value) -> Text:
     """Answers of a strict function as an operand."""
     return Text(pa.array(answers, pa.string()), met(*arguments))
+
+
+def bytes_of(answers: Iterable[bytes | None], *arguments: Value) -> Text:
+    """The same of a function that gives BINARYs."""
+    return Text(pa.array(answers, pa.binary()), met(*arguments))

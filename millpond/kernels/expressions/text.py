@@ -1,24 +1,28 @@
-"""Text, counted in characters (code points), as Spark counts it.
+"""Text, counted in characters (code points), as Spark counts it, and BINARYs, counted in bytes.
 
 Where the other arguments are constant, Arrow does the work; otherwise Python does, row by row.
 """
 
 import hashlib
 import zlib
+from base64 import b64encode
 from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from millpond.connectors.base64_texts import of_base64_text
 from millpond.kernels.expressions import letters
 from millpond.kernels.expressions.faults import Fault, fault_where, first_of
 from millpond.kernels.expressions.operand import Operand, Text, Value, of_array
-from millpond.kernels.expressions.rows import by_row, size, text_of
+from millpond.kernels.expressions.rows import by_row, bytes_of, size, text_of
 from millpond.kernels.expressions.strict import met, valid
 from millpond.schema import Type
 
 _FAR = 2**31 - 1
+Cut = TypeVar("Cut", str, bytes)
 
 
 def upper(text: Text) -> Text:
@@ -45,8 +49,18 @@ def is_ascii(text: pa.Array) -> bool:
 
 
 def length(text: Text) -> Operand:
-    """The number of characters."""
-    return _numbers(pc.utf8_length(text.data), text)
+    """The number of characters, of a BINARY of its bytes."""
+    return octet_length(text) if is_binary(text) else _numbers(pc.utf8_length(text.data), text)
+
+
+def octet_length(text: Text) -> Operand:
+    """The number of bytes."""
+    return _numbers(pc.binary_length(text.data), text)
+
+
+def is_binary(text: Text) -> bool:
+    """Whether the values are BINARYs."""
+    return bool(pa.types.is_binary(text.data.type))
 
 
 def _numbers(array: pa.Array, *arguments: Value) -> Operand:
@@ -80,55 +94,86 @@ def reverse(text: Text) -> Text:
 
 
 def md5(text: Text) -> Text:
-    """The MD5 of its UTF-8, in hexadecimal digits."""
+    """The MD5 of its bytes, in hexadecimal digits."""
     return _digested(text, "md5")
 
 
 def sha1(text: Text) -> Text:
-    """The SHA-1 of its UTF-8, in hexadecimal digits."""
+    """The SHA-1 of its bytes, in hexadecimal digits."""
     return _digested(text, "sha1")
 
 
 def sha256(text: Text) -> Text:
-    """The SHA-256 of its UTF-8, in hexadecimal digits."""
+    """The SHA-256 of its bytes, in hexadecimal digits."""
     return _digested(text, "sha256")
 
 
 def sha512(text: Text) -> Text:
-    """The SHA-512 of its UTF-8, in hexadecimal digits."""
+    """The SHA-512 of its bytes, in hexadecimal digits."""
     return _digested(text, "sha512")
 
 
 def crc32(text: Text) -> Operand:
-    """The CRC-32 of its UTF-8."""
-    found = pa.array(by_row(lambda one: zlib.crc32(one.encode()), text), pa.int64())
+    """The CRC-32 of its bytes."""
+    found = pa.array(by_row(zlib.crc32, _as_bytes(text)), pa.int64())
     answer = of_array(found, Type.BIGINT)
     return Operand(answer.data, answer.valid, text.faults)
 
 
 def hexadecimal(text: Text) -> Text:
-    """The bytes of its UTF-8, in hexadecimal digits."""
-    return text_of(by_row(lambda one: one.encode().hex().upper(), text), text)
+    """Its bytes, in hexadecimal digits."""
+    return text_of(by_row(lambda one: one.hex().upper(), _as_bytes(text)), text)
+
+
+def of_hexadecimal(text: Text) -> Text:
+    """The bytes of hexadecimal digits; an odd number of them begins with a byte of one digit."""
+    return bytes_of(by_row(_of_digits, text), text)
+
+
+def _of_digits(text: str) -> bytes | None:
+    is_number = text.isascii() and (text.isalnum() or not text)
+    try:
+        return bytes.fromhex("0" * (len(text) % 2) + text) if is_number else None
+    except ValueError:
+        return None
+
+
+def base64_text(text: Text) -> Text:
+    """Its bytes in base64."""
+    return text_of(by_row(lambda one: b64encode(one).decode(), _as_bytes(text)), text)
+
+
+def of_base64(text: Text) -> Text:
+    """The bytes of a text in base64."""
+    return bytes_of(by_row(of_base64_text, text), text)
+
+
+def _as_bytes(text: Text) -> Text:
+    """Texts as their UTF-8; BINARYs as they are."""
+    return text if is_binary(text) else Text(text.data.cast(pa.binary()), text.faults)
 
 
 def _digested(text: Text, name: str) -> Text:
-    def digest(one: str) -> str:
-        return hashlib.new(name, one.encode(), usedforsecurity=False).hexdigest()
+    def digest(one: bytes) -> str:
+        return hashlib.new(name, one, usedforsecurity=False).hexdigest()
 
-    return text_of(by_row(digest, text), text)
+    return text_of(by_row(digest, _as_bytes(text)), text)
 
 
 def concat(*texts: Text) -> Text:
     """The texts joined."""
     rows = size(texts)
     parts = [text.data if len(text.data) == rows else text.data[0] for text in texts]
-    joined = pc.binary_join_element_wise(*parts, "", null_handling="emit_null")
+    empty = b"" if is_binary(texts[0]) else ""
+    joined = pc.binary_join_element_wise(*parts, empty, null_handling="emit_null")
     return Text(joined, met(*texts))
 
 
 def substring(text: Text, start: Operand, count: Operand | None = None) -> Text:
-    """From a position, from 1 or negative from the end, so many characters."""
+    """From a position, from 1 or negative from the end, so many characters, or bytes."""
     arguments: list[Value] = [text, start] if count is None else [text, start, count]
+    if is_binary(text):
+        return bytes_of(by_row(_substring, *arguments), *arguments)
     if all(_is_constant(number) for number in arguments[1:]) and start.data[0] >= 0:
         first = max(int(start.data[0]) - 1, 0)
         last = _FAR if count is None else min(first + max(int(count.data[0]), 0), _FAR)
@@ -141,7 +186,7 @@ def _is_constant(number: Value) -> bool:
     return len(number.data) == 1 and number.valid is None
 
 
-def _substring(text: str, start: int, count: int = _FAR) -> str:
+def _substring(text: Cut, start: int, count: int = _FAR) -> Cut:
     first = start - 1 if start > 0 else len(text) + start if start < 0 else 0
     return text[max(first, 0) : max(first + count, 0)]
 

@@ -50,6 +50,7 @@ VALUES: dict[Type, tuple[object, ...]] = {
         "-2147483649", "9223372036854775807", "9223372036854775808", "-9223372036854775808",
         "1970-01-01", "2024-02-29", "2023-02-29", "2024-2-9", "2024-02", "2024", "202",
         "0001-01-01", "9999-12-31", "-0001-01-01", "+12345-06-07", "1234567-01-01",
+        "CAFE", "cafE0", "yv4=", "YQ==", "YWI=", "YR==", "Y", "ca fe", "-ff",
         "12345678-01-01", "2024-02-29T12:34:56", "2024-02-29 12:34:56.789",
         "2024-02-29 1:2:3.1234567", "2024-02-29 12:34", "2024-02-29T", "2024-02-29 ",
         "2024-02-29x", "2024-13-01", "2024-00-01", "2024-02-29 24:00:00", "2024-02-29 23:60:00",
@@ -61,6 +62,11 @@ VALUES: dict[Type, tuple[object, ...]] = {
         "294247-01-10 04:00:54.775808", "+294247-01-10 04:00:55", "-290308-12-21 19:59:05.224192",
         "-290308-12-21 19:59:05.224191", "0000-01-01", "-123456-02-29 00:00:00", "\x00",
         "a\x00b", "\x7f12",
+    ),
+    Type.BINARY: (
+        None, b"", b"\0", b"a", b"ab", b"\xff", b"\x80\x00", b"\xca\xfe", b"\xc3\xa4", b"\xe6\x97",
+        "\u65e5\u672c".encode(), b"\xed\xa0\x80", b"\xc0\x80", b"\xf4\x90\x80\x80", b"x" * 300,
+        b"\x7f\xff\xff\xff", b"abc", "\U0001f600".encode(), b"\xf0\x9f\x98", b"1",
     ),
     NARROW: (
         None, "0", "0.001", "-0.001", "1", "-1", "0.5", "-0.5", "1.5", "2.5", "-2.5", "0.285", "7",
@@ -131,6 +137,7 @@ PATTERNS = ("(a)", "(ä|X)+", r"(?i)^(.)", r"(\s)|b", "(.)$")
 
 _CONSTANTS: dict[Type, tuple[object, ...]] = {
     Type.STRING: ("", "a", "b", " ", "ä", "X"),
+    Type.BINARY: (b"", b"a", b"\xff\x00"),
     Type.INT: (0, 1, 2, -1, 5, -(2**31)),
     Type.DOUBLE: (2.0, 0.5, -1.0),
     Type.BIGINT: (3, -1),
@@ -160,6 +167,8 @@ def _shared_types(function: Function) -> tuple[Type, ...]:
         return TYPES
     if Kind.NUMBER in kinds:
         return (Type.INT, Type.BIGINT, Type.DOUBLE, NARROW, WIDE)
+    if Kind.BYTES in kinds:
+        return (Type.STRING, Type.BINARY)
     return (Type.DATE, Type.TIMESTAMP) if Kind.MOMENT in kinds else (Type.STRING,)
 
 

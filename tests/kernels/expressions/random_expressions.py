@@ -20,6 +20,7 @@ LITERALS: dict[Type, tuple[object, ...]] = {
     Type.BIGINT: (0, 1, -3, 10, 2**62, None),
     Type.DOUBLE: (0.0, -0.0, 0.5, -2.5, 1e9, None),
     Type.STRING: ("", "a", "ab%", "ä", "42", None),
+    Type.BINARY: (b"", b"a", b"\xff\x00", None),
 }
 
 
@@ -72,6 +73,8 @@ class Drawing:
             return Literal(self.random.randint(-1, 12), Type.INT)
         if kind is Kind.VALUE:
             return self.expression(type_, depth)
+        if kind is Kind.BYTES:
+            return self.expression(type_ if type_ is Type.BINARY else Type.STRING, depth)
         if kind is Kind.NUMBER:
             number = type_ if type_ in (Type.BIGINT, Type.DOUBLE) else Type.DOUBLE
             return self.expression(number, depth)
