@@ -529,8 +529,16 @@ class QueryGenerator(PatternGenerator):
             )
         return left
 
+    def constants(self, types):
+        """A SELECT without FROM."""
+        pairs = [(f"CAST({self.literal(t)} AS {t})", t, None) for t in types]
+        items, schema = self.aliased(pairs)
+        return Query(f"SELECT {items}{' WHERE FALSE' if self.chance(0.1) else ''}", schema, 1)
+
     def branch(self, types, depth):
         """A SELECT whose columns have the given types."""
+        if self.chance(0.06):
+            return self.constants(types)
         source = self.source(depth, most=1)
         aggregation = self.chance(0.15)
         draw = self.aggregate_of if aggregation else self.simple
@@ -646,11 +654,13 @@ class QueryGenerator(PatternGenerator):
 
     def item(self, depth, most_rows):
         """One item of FROM, with about ``most_rows`` rows at most."""
-        kind = self.weighted(table=10, relation=1, windowed=1, stream=1) if depth > 0 else "table"
+        weights = {"table": 10, "relation": 1, "windowed": 1, "stream": 1, "constants": 0.3}
+        kind = self.weighted(**weights) if depth > 0 else "table"
         if kind == "table":
             table = self.random.choices(self.tables, [t.liking for t in self.tables])[0]
-        elif kind == "relation":
-            query = self.relation(depth - 1)
+        elif kind in ("relation", "constants"):
+            types = [self.random.choice(TYPES) for _ in range(2)]
+            query = self.constants(types) if kind == "constants" else self.relation(depth - 1)
             opening = self.random.choice(["(", "Relation("])
             table = self.table_of(f"{opening}{query.text})", query)
         else:
@@ -911,6 +921,8 @@ class QueryGenerator(PatternGenerator):
 
     def one_column(self, outer, type_name):
         """A subquery of one column comparable with ``type_name``."""
+        if self.chance(0.05):
+            return self.constants([type_name]).text
         source, where = self.inner(outer)
         if type_name in NUMBERS:
             near = [c.type for c in source.columns if c.type in NUMBERS]
@@ -931,6 +943,9 @@ class QueryGenerator(PatternGenerator):
         """(text, type) of a scalar subquery: mostly a global aggregation, else one row at most."""
         if self.chance(0.2):
             return self.single(numeric)
+        if self.chance(0.05):
+            type_name = self.random.choice(NUMBERS if numeric else TYPES)
+            return f"({self.constants([type_name]).text})", type_name
         source, where = self.inner(outer)
         call, type_name = self.aggregate_call(source.columns, numeric)
         having = " HAVING count(*) > 1" if self.chance(0.15) else ""

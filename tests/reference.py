@@ -925,6 +925,8 @@ class Database:
         return query.query if says_stream(query.query) else ToStream("istream", query.query)
 
     def names_stream(self, source):
+        if source is None:
+            return False
         if isinstance(source, Join):
             return self.names_stream(source.left) or self.names_stream(source.right)
         if isinstance(source.source, Matches):
@@ -1023,6 +1025,8 @@ class Database:
         return (bound - EPOCH) // timedelta(microseconds=self.tick_microseconds)
 
     def source(self, item, timed):
+        if item is None:  # a SELECT without FROM has one row to look at
+            return StoredRelation([], [(None, 1, ())])
         if isinstance(item, Table):
             table = self.table(item)
             named = Named(table, item.alias, item.columns)

@@ -291,8 +291,7 @@ class Parser(MatchParser):
         items = self.comma_list(self.select_item)
         if in_parentheses:
             self.expect(")")
-        self.expect("from")
-        source = self.from_list()
+        source = self.from_list() if self.accept("from") else None
         where = self.expression() if self.accept("where") else None
         is_grouped = self.accept("group", "by")
         elements = self.comma_list(self.grouping_element) if is_grouped else [[[]]]

@@ -53,7 +53,12 @@ class RelationScan(Node):
         return self.fields_
 
     def label(self) -> str:
-        return f"Relation {self.name}"
+        return "One row" if self.name == ONE_ROW.name else f"Relation {self.name}"
+
+
+ONE_ROW = RelationScan("~one", Schema((Field("one", Type.INT),)), is_static=True)
+"""A relation of one row that was there from the beginning, of which no column can be named: what a
+SELECT without FROM reads."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -15,7 +15,7 @@ from millpond.catalog import (
     ViewEntry,
     kind_of,
 )
-from millpond.cql.algebra import RelationScan, StreamScan
+from millpond.cql.algebra import ONE_ROW, RelationScan, StreamScan
 from millpond.cql.node import Node
 from millpond.cql.statements import (
     Action,
@@ -120,7 +120,7 @@ def users_of(name: str, catalog: Catalog) -> list[str]:
 def scanned(plan: Node) -> Iterator[str]:
     """The names of the streams and relations a plan reads, also in its subqueries."""
     for node in plan.walk_into_subqueries():
-        if isinstance(node, (StreamScan, RelationScan)):
+        if isinstance(node, (StreamScan, RelationScan)) and node.name != ONE_ROW.name:
             yield node.name.partition(KEPT)[0]
 
 

@@ -1,8 +1,8 @@
 """Queues as people know them: by the stream or relation they are of, as its statement wrote it."""
 
 from millpond.catalog import Catalog
+from millpond.cql.algebra import ONE_ROW
 from millpond.identities import QueueId
-from millpond.planning.nodes import ONE_ROW
 
 
 def input_label(catalog: Catalog, queue: str) -> str:

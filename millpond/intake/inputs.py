@@ -27,6 +27,7 @@ from millpond.connectors.admission import Admitted, stream_page_schema
 from millpond.connectors.bad_rows import BadRow
 from millpond.connectors.sources import OpenPages, Taken, close_source, forget, say_committed
 from millpond.connectors.times import as_ticks
+from millpond.cql.algebra import ONE_ROW
 from millpond.cql.patterns import Pattern
 from millpond.errors import StateError
 from millpond.identities import InputId, QueueId, StreamId
@@ -53,7 +54,6 @@ from millpond.intake.transitions import (
     WaitingThinned,
 )
 from millpond.planning.graph import Graph
-from millpond.planning.nodes import ONE_ROW
 from millpond.schema import BEGINNING, FOREVER
 from millpond.settings import Settings
 from millpond.storage.journal import Journal

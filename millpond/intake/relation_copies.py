@@ -6,12 +6,12 @@ from collections.abc import Iterable
 import numpy as np
 import pyarrow as pa
 
+from millpond.cql.algebra import ONE_ROW
 from millpond.identities import QueueId, RelationId
 from millpond.intake.inputs import Inputs, is_one_row
 from millpond.intake.intake import END, relation_page_schema
 from millpond.intake.transitions import RelationCopied
 from millpond.kernels.columns import integers
-from millpond.planning.nodes import ONE_ROW
 from millpond.schema import BEGINNING, FOREVER
 from millpond.storage.pages import Page
 from millpond.storage.queues import Queue

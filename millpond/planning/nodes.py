@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Union
 
-from millpond.cql.algebra import RelationScan, _RelationToStream
+from millpond.cql.algebra import _RelationToStream
 from millpond.cql.expressions import Call, Expression, Literal, Value
 from millpond.cql.kept import kept
 from millpond.cql.node import Node
@@ -16,9 +16,6 @@ TAG = "~query"
 
 ONE_OF = "one_of"
 """The function of a value and an ``InList``: whether the value is in it."""
-
-ONE_ROW = RelationScan("~one", Schema((Field("one", Type.INT),)), is_static=True)
-"""A relation of one row that was there from the beginning."""
 
 
 @dataclass(frozen=True)

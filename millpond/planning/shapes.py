@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from millpond.cql.algebra import (
+    ONE_ROW,
     Aggregate,
     Distinct,
     Dstream,
@@ -35,7 +36,6 @@ from millpond.cql.node import Node, canonical, follows_from_inputs
 from millpond.planning.attempts import may_fail
 from millpond.planning.nodes import (
     ONE_OF,
-    ONE_ROW,
     TAG,
     Arrivals,
     Combine,

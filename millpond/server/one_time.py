@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from millpond.catalog import Connector, QueryEntry, RelationEntry, StreamEntry
 from millpond.connectors import arrow_schema
 from millpond.cql.algebra import (
+    ONE_ROW,
     Dstream,
     HopWindow,
     Istream,
@@ -220,7 +221,8 @@ def _relation(plan: Node) -> Node:
 
 def _names(plan: Node, kind: type[StreamScan] | type[RelationScan]) -> list[str]:
     nodes = plan.walk_into_subqueries()
-    return list(dict.fromkeys(node.name for node in nodes if isinstance(node, kind)))
+    names = (node.name for node in nodes if isinstance(node, kind))
+    return list(dict.fromkeys(name for name in names if name != ONE_ROW.name))
 
 
 def _now(engine: Engine, plan: Node) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from millpond.catalog import QueryEntry, StreamEntry
 from millpond.connectors.python_values import moment
-from millpond.cql.algebra import RelationScan, StreamScan
+from millpond.cql.algebra import ONE_ROW, RelationScan, StreamScan
 from millpond.cql.node import Node
 from millpond.errors import StateError
 from millpond.identities import StreamId
@@ -50,7 +50,7 @@ def _limits(queries: Queries, plan: Node) -> Iterator[tuple[int, str]]:
             if first > BEGINNING:
                 told = told_time(queries, _streams_of(plan), first - 1)
                 yield first, f"stream {node.name} is no longer there up to {told}"
-        elif isinstance(node, RelationScan):
+        elif isinstance(node, RelationScan) and node.name != ONE_ROW.name:
             last = queries.ground.inputs.relation(node.name).last_change
             if last > BEGINNING:
                 told = told_time(queries, _streams_of(plan), last)

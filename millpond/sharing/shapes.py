@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 
-from millpond.cql.algebra import RangeWindow, RelationScan, RowsWindow, StreamScan
+from millpond.cql.algebra import ONE_ROW, RangeWindow, RelationScan, RowsWindow, StreamScan
 from millpond.cql.node import Node
 from millpond.errors import StateError
 from millpond.identities import GroupId, QueueId, RelationId, StreamId
@@ -131,6 +131,6 @@ def _has_relations_behind(plan: Node, since: dict[QueueId, int], inputs: Inputs)
     relations = [
         inputs.relations[RelationId(node.name)].queue.heartbeat
         for node in nodes
-        if isinstance(node, RelationScan)
+        if isinstance(node, RelationScan) and node.name != ONE_ROW.name
     ]
     return bool(streams) and max(relations, default=BEGINNING - 1) <= min(streams)

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from millpond.catalog import Catalog, RelationEntry
 from millpond.cql.algebra import (
+    ONE_ROW,
     Distinct,
     Dstream,
     Istream,
@@ -25,9 +26,14 @@ from millpond.cql.check.correlation import (
 )
 from millpond.cql.check.expressions import analyser
 from millpond.cql.check.finals import final, with_end
-from millpond.cql.check.from_clause import AnalysedQuery, FromAnalyser, renamed_columns
+from millpond.cql.check.from_clause import (
+    AnalysedQuery,
+    FromAnalyser,
+    FromRelation,
+    renamed_columns,
+)
 from millpond.cql.check.ranks import check_order
-from millpond.cql.check.scope import Scope
+from millpond.cql.check.scope import NO_FROM, Scope
 from millpond.cql.check.select_list import (
     SelectAnalyser,
     goes_by_arrival,
@@ -63,10 +69,6 @@ _SILENT = (
     'view "{0}" is a stream by default: all its rows so far are read here, also those that its '
     "window has let go; write CREATE VIEW {0} AS RELATION …, or {0} [UNBOUNDED] if this is meant"
 )
-NO_FROM = (
-    "FROM is missing: a query reads streams, relations or views; constants go into a relation: "
-    "CREATE RELATION One (x INT); INSERT INTO One VALUES (1)"
-)
 _RELATION_OF_STREAM = (
     "this query says itself that it is a stream; leave out RELATION, or read the stream through "
     "a window: SELECT * FROM Istream( … ) [RANGE 1 MINUTE]"
@@ -76,6 +78,10 @@ _FINAL_OF_ALL = (
     "EMIT FINAL makes a stream, and set operations combine relations; put the whole into FROM, "
     "with window_end on both sides: SELECT * FROM (… UNION …) T EMIT FINAL"
 )
+
+
+_NOTHING = FromRelation(ONE_ROW, Scope(), names_stream=False)
+"""What a SELECT without FROM reads: one row, without columns."""
 
 
 @dataclass(frozen=True)
@@ -197,9 +203,11 @@ class QueryAnalyser:
             goes_by_arrival(node, own) if is_grouped else is_ranked,
             _timed(node),
         )
-        found = sources.relation(node.args["from_"].this)
+        source = node.args.get("from_")
+        found = _NOTHING if source is None else sources.relation(source.this)
         scope = replace(
             found.scope,
+            functions=own,
             outer=outer,
             outer_refusal=ONLY_IN_WHERE,
             arrival=found.arrival,
@@ -296,7 +304,7 @@ def _check_select(node: exp.Select) -> None:
     if not node.expressions:
         raise StatementError("SELECT needs at least one column", node)
     if node.args.get("from_") is None:
-        raise StatementError(NO_FROM, node)
+        _check_without_from(node)
     distinct = node.args.get("distinct")
     if distinct is not None and distinct.args.get("on"):
         raise StatementError(
@@ -309,6 +317,15 @@ def _check_select(node: exp.Select) -> None:
     for part, value in node.args.items():
         if value and part not in known:
             raise unsupported(part.strip("_").upper().replace("_", " "), offset_of(node))
+
+
+def _check_without_from(node: exp.Select) -> None:
+    """Refuses what stands for columns, or asks for their times, where there are none."""
+    for each in node.expressions:
+        if isinstance(each, exp.Star) or (isinstance(each, exp.Column) and each.name == "*"):
+            raise StatementError(f"* stands for the columns of FROM; {NO_FROM}", each)
+    if node.args.get("final") is not None:
+        raise StatementError(f"EMIT FINAL waits for windows to end; {NO_FROM}", node.args["final"])
 
 
 def _to_stream(made: AnalysedQuery, node: exp.Expr) -> AnalysedQuery:

@@ -16,6 +16,9 @@ TSTAMP = "tstamp()"
 """The name, which nobody can write, of the column that has the times of a stream's elements."""
 
 
+NO_FROM = "there is no FROM, which says what is read: FROM and a stream, relation or view"
+
+
 @dataclass(frozen=True)
 class ScopeColumn:
     """A column that an expression may name. ``plain``: also without its source's name, and by *."""
@@ -105,11 +108,15 @@ class Scope:
             return StatementError(
                 f'"{source}" is a relation, whose rows have no time; tstamp takes a stream', offset
             )
+        if not self.columns:
+            return StatementError(f'no column "{name}"; {NO_FROM}', offset)
         names = [c.name for c in self.columns if source is None or c.answers(source, c.name)]
         of = f' in "{source}"' if source else ""
         return StatementError(f'no column "{name}"{of}{suggestion(name, names)}', offset)
 
     def _unknown_source(self, source: str, offset: int | None) -> StatementError:
+        if not self.columns:
+            return StatementError(f'no source "{source}"; {NO_FROM}', offset)
         return StatementError(
             f'no source "{source}" in FROM{suggestion(source, self.sources)}', offset
         )

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from millpond.cql.algebra import (
+    ONE_ROW,
     Aggregate,
     Distinct,
     Filter,
@@ -45,7 +46,7 @@ def has_one_row(plan: Node, key_of: KeyOf) -> bool:
             return plan.rows == 1 and not plan.partition
         case RelationScan():
             key = key_of(plan.name)
-            return bool(key) and set(key) <= equal
+            return plan.name == ONE_ROW.name or (bool(key) and set(key) <= equal)
     return False
 
 
