@@ -17,6 +17,7 @@ from millpond.functions.user_function import UserFunction
 from millpond.identities import KEPT, QueryId, RelationId, StreamId
 from millpond.schema import Field, Schema, Type
 from millpond.spelling import suggestion
+from millpond.time_zones import UTC
 
 OURS = "@#~"
 """Characters of names that the engine makes itself: ``r@2``, ``q#left_out``, ``~one``. No declared
@@ -403,6 +404,8 @@ class Catalog:
         default_factory=FunctionProcesses, compare=False, repr=False
     )
     """Where they run apart, if that is wanted."""
+    time_zone: str = UTC
+    """In which statements read the calendar."""
     _unnamed: int = field(default=1, compare=False, repr=False)
     """No name q1, q2, … with a smaller number is free."""
 
@@ -455,7 +458,8 @@ class Catalog:
     def copy(self) -> Catalog:
         """An independent copy, to try statements on."""
         functions, processes = dict(self.functions), self.function_processes
-        return Catalog(self.tick_microseconds, dict(self.entries), functions, processes)
+        entries = dict(self.entries)
+        return Catalog(self.tick_microseconds, entries, functions, processes, self.time_zone)
 
 
 def warned(catalog: Catalog) -> list[ViewEntry | QueryEntry]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from millpond.errors import CqlError, MachineError
 from millpond.spelling import suggestion
+from millpond.time_zones import UTC, zone_named
 
 UNIT_MICROSECONDS = {
     "MICROSECOND": 1,
@@ -289,6 +290,11 @@ class Settings:
         "the length of one tick of time",
         show=format_duration,
         change=Change.BEFORE_STREAMS,
+    )
+    time_zone: str = _option(
+        UTC,
+        zone_named,
+        "where hours and days are those of the clocks, in views and queries that follow",
     )
     strategy: str = _option("round-robin", _word, "the scheduling strategy")
     mode: str = _option(

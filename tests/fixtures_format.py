@@ -209,6 +209,8 @@ def literal(text):
         return text[1:-1].replace("''", "'")
     if text.startswith("x'"):
         return bytes.fromhex(text[2:-1])
+    if text.startswith("#"):
+        return date.fromisoformat(text[1:])
     if text.startswith("@"):
         return datetime.fromisoformat(text[1:])
     if text.endswith("D"):

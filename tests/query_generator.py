@@ -24,6 +24,7 @@ TIMESTAMPS = tuple(
 )
 LENGTHS = ("SECOND", "MINUTES", "HOURS", "DAY")
 WIDTHS = ("10 seconds", "7 minutes", "1 hour", "3 microseconds")
+ZONES = ("Europe/Berlin", "Asia/Kolkata", "America/Sao_Paulo")
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
 MAX_PAIRS = 2000
 EPOCH = datetime(1970, 1, 1)
@@ -1103,6 +1104,7 @@ class QueryGenerator(PatternGenerator):
             choices += [f"{self.random.choice(['year', 'month', 'day'])}({day})"] * 2
             choices.append(f"{self.random.choice(['hour', 'second', 'dayofweek'])}({time})")
             choices.append(f"datediff({day}, {self.literal('DATE')})")
+            choices.append(f"{self.random.choice(['hour', 'day'])}({self.in_zone(columns)})")
         else:
             times = [self.expression("TIMESTAMP", columns, 0) for _ in range(2)]
             choices.append(f"({' - '.join(times)})")
@@ -1145,6 +1147,8 @@ class QueryGenerator(PatternGenerator):
         operand = self.expression("DATE", columns, depth)
         if self.chance(0.4):
             return f"CAST({self.expression('TIMESTAMP', columns, 0)} AS DATE)"
+        if self.chance(0.15):
+            return f"CAST({self.in_zone(columns)} AS DATE)"
         return f"{self.random.choice(['date_add', 'date_sub'])}({operand}, {self.literal('INT')})"
 
     def time(self, type_name, columns, depth):
@@ -1156,7 +1160,18 @@ class QueryGenerator(PatternGenerator):
             return f"({operand} {self.random.choice('+-')} {length})"
         if self.chance(0.2):
             return f"date_trunc('{self.random.choice(WIDTHS)}', {operand})"
+        if self.chance(0.15):
+            unit = self.random.choice(["year", "day", "second", "10 seconds"])
+            return f"date_trunc('{unit}', {self.in_zone(columns)})"
+        if self.chance(0.1):
+            day = self.expression("DATE", columns, 0)
+            return f"CAST({day} AT TIME ZONE '{self.random.choice(ZONES)}' AS TIMESTAMP)"
         return f"date_trunc('{self.random.choice(['year', 'day', 'second'])}', {operand})"
+
+    def in_zone(self, columns):
+        """An instant whose calendar is read in a time zone."""
+        moment = self.expression("TIMESTAMP", columns, 0)
+        return f"{moment} AT TIME ZONE '{self.random.choice(ZONES)}'"
 
     def truth(self, type_name, columns, depth):
         return f"({self.predicate(columns, depth)})"

@@ -670,7 +670,10 @@ class Parser(MatchParser):
         if self.accept("-"):
             return ("arithmetic", "-", ("literal", 0), self.unary())
         self.accept("+")
-        return self.primary()
+        value = self.primary()
+        if self.accept("at", "time", "zone"):
+            return ("zoned", value, self.primary())
+        return value
 
     def primary(self):
         kind, text = self.tokens[self.position]
@@ -739,7 +742,11 @@ class Parser(MatchParser):
         if name == "DECIMAL" and self.peek() == "(":
             digits = self.parenthesised(lambda: self.comma_list(self.expression))
             name += f"({', '.join(str(number) for _, number in digits)})"
-        return ("cast", value, name)
+        if value[0] != "zoned":
+            return ("cast", value, name)
+        if name == "TIMESTAMP":
+            return ("call", "first_in", [("cast", value[1], name), value[2]])
+        return ("cast", ("call", "shown_in", list(value[1:])), name)
 
     def case(self):
         """CASE x WHEN v … means CASE WHEN x = v …"""
@@ -765,7 +772,14 @@ class Parser(MatchParser):
         self.expect(")")
         if name in IN_ORDER or name in OWN_AGGREGATES:
             return ("in_order", name, arguments, self.filter())
-        return ("call", name, arguments)
+        *others, last = arguments or [None]
+        if name == "date_format" and arguments[0][0] == "zoned":
+            return ("call", name, [("call", "shown_in", list(arguments[0][1:])), arguments[1]])
+        if last is None or last[0] != "zoned":
+            return ("call", name, arguments)
+        if name == "date_trunc":
+            return ("call", "truncated_in", [*others, *last[1:]])
+        return ("call", name, [*others, ("call", "shown_in", list(last[1:]))])
 
     def aggregate(self, name):
         if self.accept("*"):

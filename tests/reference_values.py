@@ -14,9 +14,10 @@ import math
 import operator
 import re
 import zlib
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation, localcontext
 from fractions import Fraction
+from zoneinfo import ZoneInfo
 
 COMPARE = {
     "=": operator.eq, "<>": operator.ne, "<": operator.lt, "<=": operator.le,
@@ -296,20 +297,55 @@ def digest(name):
 
 SMALL = {"microsecond": 0, "second": 0, "minute": 0, "hour": 0}
 TRUNCATED = {
-    "second": {"microsecond": 0}, "day": SMALL, "year": SMALL | {"day": 1, "month": 1},
-}  # fmt: skip
+    "minute": {"microsecond": 0, "second": 0},
+    "hour": {"microsecond": 0, "second": 0, "minute": 0},
+    "second": {"microsecond": 0},
+    "day": SMALL,
+    "month": SMALL | {"day": 1},
+    "year": SMALL | {"day": 1, "month": 1},
+}
 
 WIDTHS = {"microsecond": 1, "second": 1_000_000, "minute": 60_000_000, "hour": 3_600_000_000}
 
 
 def truncated(unit, moment):
     """The beginning of a unit, or of a width such as '10 seconds' counted from 1970."""
+    if unit == "week":
+        return truncated("day", moment) - timedelta(days=moment.weekday())
     if unit in TRUNCATED:
         return moment.replace(**TRUNCATED[unit])
     number, word = unit.split()
     width = timedelta(microseconds=int(number) * WIDTHS[word.removesuffix("s")])
     begin = datetime(1970, 1, 1)
     return begin + (midnight(moment) - begin) // width * width
+
+
+def shown_in(moment, zone):
+    """What the clocks of a zone show at an instant."""
+    aware = moment.replace(tzinfo=UTC).astimezone(ZoneInfo(zone))
+    return aware.replace(tzinfo=None, fold=0)
+
+
+def first_in(local, zone):
+    """The first instant at which the clocks of a zone show a time, or skip it."""
+    offsets = {local.replace(tzinfo=ZoneInfo(zone), fold=fold).utcoffset() for fold in (0, 1)}
+    found = [local - offset for offset in offsets if shown_in(local - offset, zone) == local]
+    if found:
+        return min(found)
+    low, high = local - max(offsets), local - min(offsets)
+    while high - low > timedelta.resolution:
+        middle = low + (high - low) // 2
+        low, high = (low, middle) if shown_in(middle, zone) >= local else (middle, high)
+    return high
+
+
+def truncated_in(unit, moment, zone):
+    """The beginning of a unit by the calendar of a zone."""
+    local = shown_in(moment, zone)
+    begin = truncated(unit, local)
+    if unit in ("day", "week", "month", "year"):
+        return first_in(begin, zone)
+    return moment - (local - begin)
 
 
 # Functions that are NULL if an argument is NULL.
@@ -409,6 +445,9 @@ STRICT = {
     "date_sub": lambda d, days: d - timedelta(days=days),
     "datediff": lambda d, other: (d - other).days,
     "date_trunc": truncated,
+    "shown_in": shown_in,
+    "first_in": first_in,
+    "truncated_in": truncated_in,
     "date_format": date_format,
     "regexp_like": lambda text, pattern: as_re2(pattern).search(text) is not None,
     "regexp_extract": regexp_extract,

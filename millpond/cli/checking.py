@@ -13,7 +13,8 @@ from millpond.settings import Settings
 
 def checked(text: str, settings: Settings) -> Iterator[Statement]:
     """The statements of a script, each checked when its turn comes; raises ``CqlError``."""
-    for statement in check_script(text, Catalog(settings.tick_microseconds)):
+    catalog = Catalog(settings.tick_microseconds, time_zone=settings.time_zone)
+    for statement in check_script(text, catalog):
         try:
             check_connectors(getattr(statement.action, "entry", None))
             settings = _changed(settings, statement)

@@ -53,6 +53,8 @@ def apply(action: Action, catalog: Catalog) -> None:
             if entry.name.lower() != action.name.lower() and {*entry.operators} & {*action.adds}:
                 left = tuple(each for each in entry.operators if each not in action.adds)
                 catalog.replace(replace(entry, operators=left))
+    elif isinstance(action, SetOption) and action.key.lower() == "time_zone":
+        catalog.time_zone = Settings().with_option("time_zone", str(action.value)).time_zone
     elif isinstance(action, SetOption) and action.key == "tick":
         set_tick(action.value, catalog)
 

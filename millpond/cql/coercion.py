@@ -8,6 +8,7 @@ from decimal import Decimal, InvalidOperation
 from millpond.cql import decimals
 from millpond.cql.expressions import Call, Expression, Literal, Value
 from millpond.cql.text.places import StatementError
+from millpond.cql.zones import instant_in_zone, instant_of, instant_of_text, local_time
 from millpond.schema import FAMILIES, MOST_DIGITS, Type
 from millpond.spelling import nearest
 
@@ -35,11 +36,12 @@ TYPE_NAMES = {
     "BLOB": Type.BINARY,
     "DATE": Type.DATE,
     "TIMESTAMP": Type.TIMESTAMP,
+    "TIMESTAMPTZ": Type.TIMESTAMP,
+    "TIMESTAMP_LTZ": Type.TIMESTAMP,
 }
 _INSTEAD = {
     "NUMBER": "DECIMAL(10, 2), DOUBLE or BIGINT",
     "DATETIME": "TIMESTAMP",
-    "TIMESTAMPTZ": "TIMESTAMP (in UTC; texts with an offset are read as such)",
     "TIME": "TIMESTAMP, or BIGINT",
     "UUID": "STRING",
     "JSON": "STRING, and json_value(s, '$.items[0].price') in queries",
@@ -154,6 +156,12 @@ def explicit_cast(expression: Expression, to: Type, offset: int | None) -> Expre
         raise StatementError(f"{with_article(source)} cannot be cast to {to}", offset)
     if isinstance(expression, Literal) and isinstance(expression.value, str) and to in TEMPORAL:
         return temporal_literal(expression.value, to, offset)
+    if source is Type.TIMESTAMP and to in (Type.DATE, Type.STRING):
+        return cast(local_time(expression), to)
+    if source is Type.DATE and to is Type.TIMESTAMP:
+        return instant_of(expression)
+    if source is Type.STRING and to is Type.TIMESTAMP:
+        return instant_of_text(expression)
     return cast(expression, to)
 
 
@@ -197,9 +205,10 @@ def read_date(text: str) -> date:
 
 
 def read_timestamp(text: str) -> datetime:
-    """A timestamp in ISO form; an offset is converted to UTC, and the result is naive."""
+    """A timestamp in ISO form, by the clocks of the zone unless it has an offset; the result is in
+    UTC, and naive."""
     moment = datetime.fromisoformat(text.strip())
-    return moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
+    return moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else instant_in_zone(moment)
 
 
 def widest(types: Sequence[Type]) -> Type | None:

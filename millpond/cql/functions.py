@@ -21,6 +21,7 @@ from millpond.cql.coercion import (
 from millpond.cql.expressions import Call, Expression, Literal, UserCall
 from millpond.cql.json_paths import steps_of
 from millpond.cql.text.places import StatementError
+from millpond.cql.zones import LOCAL_TIME, ZONED_TEXT, ZONED_TIME, instant_shown, local_time
 from millpond.functions.user_function import UserFunction
 from millpond.schema import Type
 
@@ -264,7 +265,7 @@ same in all Javas: CAST of a DOUBLE to STRING, and ``round`` of a DOUBLE before 
 BY_ROW = (
     *("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh"),
     *("degrees", "radians", "cbrt", "hypot", "sha512", "crc32", "hex", "unhex", "base64"),
-    *("unbase64", "json_value"),
+    *("unbase64", "json_value", LOCAL_TIME, ZONED_TIME, ZONED_TEXT),
 )
 """Functions that Python computes, on Spark too: no other gives the same bits everywhere."""
 
@@ -281,6 +282,38 @@ def call(name: str, arguments: Sequence[Expression], offsets: Sequence[int | Non
     if fault:
         raise StatementError(fault, offsets[1])
     return made
+
+
+IN_ZONES = ("year", "month", "day", "dayofweek", "hour", "minute", "second", "date_trunc")
+"""Functions that read the calendar of an instant."""
+
+
+def of_calendar(made: Call) -> Expression:
+    """A call that reads the calendar of an instant, in the zone that is in force."""
+    *unit, moment = made.arguments
+    if moment.type is not Type.TIMESTAMP:
+        return made
+    local = local_time(moment)
+    if local is moment:
+        return made
+    inner = Call(made.function, (*unit, local), made.type)
+    if not unit:
+        return inner
+    if isinstance(unit[0], Literal) and unit[0].value in ("second", "minute", "hour"):
+        return without(moment, _since(inner, local))
+    return instant_shown(inner)
+
+
+def without(moment: Expression, microseconds: Expression) -> Expression:
+    """A TIMESTAMP so much earlier."""
+    at = Call("unix_micros", (moment,), Type.BIGINT)
+    earlier = Call("-", (at, microseconds), Type.BIGINT)
+    return Call("timestamp_micros", (earlier,), Type.TIMESTAMP)
+
+
+def _since(begin: Expression, moment: Expression) -> Expression:
+    parts = (Call("unix_micros", (each,), Type.BIGINT) for each in (moment, begin))
+    return Call("-", tuple(parts), Type.BIGINT)
 
 
 def _call(

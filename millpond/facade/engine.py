@@ -113,7 +113,7 @@ class Engine:
         if store is not None:
             settings = settings.with_option("store", str(store))
         check_packages(settings)
-        catalog = Catalog(tick_microseconds=settings.tick_microseconds)
+        catalog = Catalog(settings.tick_microseconds, time_zone=settings.time_zone)
         catalog.function_processes.are_wanted = settings.functions == "process"
         register_all(catalog, functions)
         self.ground = Ground(

@@ -109,11 +109,18 @@ def validate_expression(
             validate_subquery(part)
 
 
+IN_ZONES = {"local_time": Type.TIMESTAMP, "zoned_time": Type.TIMESTAMP, "zoned_text": Type.STRING}
+
+
 def validate_call(call: Call) -> None:
     types = [argument.type for argument in call.arguments]
     name = call.function
     if name == "bound":  # of queries that tolerate a sample
         assert len(call.arguments) == 3 + COLUMNS[call.arguments[0].value]
+        return
+    if name in IN_ZONES:
+        assert types == [IN_ZONES[name], Type.STRING], str(call)
+        assert call.type is Type.TIMESTAMP
         return
     assert name in FUNCTIONS or name in OPERATORS, name
     if name in COMPARISONS:

@@ -1,7 +1,7 @@
 """Rules for function calls, scalar and aggregate."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,8 +21,8 @@ from millpond.cql.aggregates import (
 )
 from millpond.cql.check.clock import CLOCKS, clock
 from millpond.cql.check.date_formats import formatted
-from millpond.cql.check.moments import rounded_down, width_of
-from millpond.cql.check.operators import arithmetic, case_of
+from millpond.cql.check.moments import HOUR_MICROSECONDS, rounded_down, width_of
+from millpond.cql.check.operators import CAST_IN_ZONES, arithmetic, case_of, zoned_value
 from millpond.cql.check.row_values import combined
 from millpond.cql.check.scope import TSTAMP
 from millpond.cql.check.walk import Analyser
@@ -31,9 +31,11 @@ from millpond.cql.expressions import AggregateCall, Call, Column, Expression, Li
 from millpond.cql.text.elsewhere import NUMBERED
 from millpond.cql.text.from_clause import TO_STREAM
 from millpond.cql.text.places import StatementError, offset_of
+from millpond.cql.zones import in_zone, instant_of, local_time
 from millpond.functions.user_function import UserFunction
 from millpond.schema import Type
 from millpond.spelling import nearest
+from millpond.time_zones import UTC
 
 GROUPING = "grouping"
 """The function that tells which keys a grouping set lacks; it is gone when grouping is done."""
@@ -106,11 +108,27 @@ def function(analyser: Analyser, node: exp.Anonymous) -> Expression:
     own = analyser.scope.functions.get(name)
     known = functions.FUNCTIONS.get(functions.ALIASES.get(name, name))
     called = _checked(known if own is None else functions.of_user(own), name, node, analyser)
-    values = [analyser.expression(argument) for argument in node.expressions]
     offsets = list(map(offset_of, node.expressions))
+    if own is None and called.name in functions.IN_ZONES:
+        return _of_calendar(analyser, called, node.expressions, offsets)
+    values = [analyser.expression(argument) for argument in node.expressions]
     if own is not None:
         return functions.user_call(own, values, offsets)
     return functions.call(called.name, values, offsets)
+
+
+def _of_calendar(
+    analyser: Analyser,
+    called: functions.Function,
+    nodes: list[exp.Expr],
+    offsets: Sequence[int | None],
+) -> Expression:
+    """A function that reads the calendar of an instant, its last argument."""
+    *others, last = nodes
+    values = [analyser.expression(each) for each in others]
+    moment, zone = zoned_value(analyser, last)
+    with in_zone(zone):
+        return functions.of_calendar(functions.call(called.name, [*values, moment], offsets))
 
 
 def _checked(
@@ -174,7 +192,9 @@ def _if(analyser: Analyser, node: exp.Anonymous) -> Expression:
 def _to_moment(analyser: Analyser, node: exp.Anonymous) -> Expression:
     (argument,) = _exactly(node, 1)
     to = Type.DATE if node.name.lower() == "to_date" else Type.TIMESTAMP
-    return explicit_cast(analyser.expression(argument), to, offset_of(node))
+    value, zone = zoned_value(analyser, argument, *CAST_IN_ZONES)
+    with in_zone(zone):
+        return explicit_cast(value, to, offset_of(node))
 
 
 def _has_width(node: exp.Anonymous) -> bool:
@@ -185,20 +205,30 @@ def _has_width(node: exp.Anonymous) -> bool:
 
 def _rounded_down(analyser: Analyser, node: exp.Anonymous) -> Expression:
     width, moment = node.expressions
-    found = analyser.expression(moment)
+    found, zone = zoned_value(analyser, moment)
     if found.type not in (Type.TIMESTAMP, Type.DATE, Type.NULL):
         raise StatementError(f"date_trunc needs a TIMESTAMP, not {found.type}", moment)
-    return rounded_down(cast(found, Type.TIMESTAMP), width_of(width.this, offset_of(width)))
+    size = width_of(width.this, offset_of(width))
+    with in_zone(zone):
+        if zone != UTC and size > HOUR_MICROSECONDS:
+            raise StatementError(
+                f"widths of more than an hour go by UTC, and days of {zone} have 23 to 25 hours: "
+                "write date_trunc('day', …), or … AT TIME ZONE 'UTC'",
+                width,
+            )
+        return rounded_down(cast(instant_of(found), Type.TIMESTAMP), size)
 
 
 def _formatted(analyser: Analyser, node: exp.Anonymous) -> Expression:
     moment, pattern = _exactly(node, 2)
-    found = analyser.expression(moment)
+    found, zone = zoned_value(analyser, moment)
     if found.type not in (Type.TIMESTAMP, Type.DATE, Type.NULL):
         raise StatementError(f"date_format needs a TIMESTAMP or DATE, not {found.type}", moment)
     if not isinstance(pattern, exp.Literal) or not pattern.is_string:
         raise StatementError("the pattern of date_format is written out: 'yyyy-MM-dd'", pattern)
-    return formatted(cast(found, Type.TIMESTAMP), str(pattern.this), offset_of(pattern))
+    with in_zone(zone):
+        shown = local_time(found) if found.type is Type.TIMESTAMP else found
+    return formatted(cast(shown, Type.TIMESTAMP), str(pattern.this), offset_of(pattern))
 
 
 def _time_of_element(analyser: Analyser, node: exp.Anonymous) -> Expression:

@@ -37,7 +37,9 @@ from millpond.cql.node import Node
 from millpond.cql.text.places import StatementError
 from millpond.cql.truth import can_be_true
 from millpond.cql.written import Written
+from millpond.cql.zones import LOCAL_TIME, in_zone, instant_of, local_time
 from millpond.schema import Type
+from millpond.time_zones import UTC
 
 MOST_COMPARISONS = 4
 """So many different times may a condition compare with."""
@@ -51,7 +53,7 @@ CLOCKS: dict[str, Expression] = {
     "CURRENT_TIMESTAMP": _NOW,
     "LOCALTIMESTAMP": _NOW,
     "NOW": _NOW,
-    "CURRENT_DATE": cast(_NOW, Type.DATE),
+    "CURRENT_DATE": _NOW,
     "CURRENT_TIME": _NOW,
 }
 """The time of the instant by its names in SQL."""
@@ -85,6 +87,8 @@ def clock(analyser: Analyser, name: str, offset: int | None) -> Expression:
     analyser.clock.offsets.append(offset)
     if name.upper() == "CURRENT_TIME" and analyser.clock.counts_ticks:
         return _TICKS
+    if name.upper() == "CURRENT_DATE":
+        return cast(local_time(_NOW), Type.DATE)
     return CLOCKS[name.upper()]
 
 
@@ -243,7 +247,12 @@ class _Comparisons:
     def _of_day(self, symbol: str, moment: Expression, day: Expression) -> Expression:
         """The day of a moment compared with another day, by the midnights around that."""
         next_day = Call("date_add", (day, Literal(1, Type.INT)), Type.DATE)
-        begin, end = (in_units(cast(each, Type.TIMESTAMP)) for each in (day, next_day))
+        zone = UTC
+        if isinstance(moment, Call) and moment.function == LOCAL_TIME:
+            moment, mark = moment.arguments
+            zone = str(mark.value) if isinstance(mark, Literal) else UTC
+        with in_zone(zone):
+            begin, end = (in_units(instant_of(each)) for each in (day, next_day))
         return _by_order(
             symbol,
             lambda is_inclusive: self._solved("<", moment, end if is_inclusive else begin),

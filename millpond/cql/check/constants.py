@@ -2,15 +2,19 @@
 
 import math
 from collections.abc import Callable, Sequence
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Context, Decimal, InvalidOperation, localcontext
 from typing import Any
+
+import numpy as np
 
 from millpond.cql import decimals
 from millpond.cql.coercion import BIGINT_RANGE, INT_RANGE, read_date, read_timestamp
 from millpond.cql.expressions import Call, Expression, Literal, Value
 from millpond.cql.text.places import StatementError
+from millpond.cql.zones import LOCAL_TIME, ZONED_TEXT, ZONED_TIME, in_zone
 from millpond.schema import Type
+from millpond.time_zones import first_instants, shown
 
 
 def evaluate(expression: Expression, offset: int | None) -> Value:
@@ -67,7 +71,29 @@ def _remainder(operands: Sequence[Any]) -> Value:
     return left % right if isinstance(left, Decimal) else math.fmod(left, right)
 
 
+def _in_zone(function: Callable[[str, Any], Any]) -> Callable[[Sequence[Any]], Value]:
+    """A function of microseconds as one of times."""
+
+    def computed(operands: Sequence[Any]) -> Value:
+        moment, zone = operands
+        since = np.array([(moment - _EPOCH) // timedelta(microseconds=1)])
+        return _EPOCH + timedelta(microseconds=int(function(zone, since)[0]))
+
+    return computed
+
+
+def _zoned_text(operands: Sequence[Any]) -> Value:
+    text, zone = operands
+    with in_zone(zone):
+        return read_timestamp(text)
+
+
+_EPOCH = datetime(1970, 1, 1)
+
 _COMPUTED: dict[str, Callable[[Sequence[Any]], Any]] = {
+    LOCAL_TIME: _in_zone(shown),
+    ZONED_TIME: _in_zone(first_instants),
+    ZONED_TEXT: _zoned_text,
     "+": lambda v: v[0] + v[1],
     "-": lambda v: v[0] - v[1],
     "*": lambda v: v[0] * v[1],

@@ -6,7 +6,9 @@ from millpond.cql.node import Node
 from millpond.cql.text.from_clause import Window
 from millpond.cql.text.lengths import ticks_of
 from millpond.cql.text.places import StatementError
+from millpond.cql.zones import zone_in_force
 from millpond.schema import Field, Type
+from millpond.time_zones import UTC
 
 MOST_WINDOWS = 1_000
 """So many windows may an element be in at once."""
@@ -24,6 +26,7 @@ def hopping(stream: Node, window: Window, catalog: Catalog) -> HopWindow:
             else "TUMBLE has no SLIDE; write [HOP 10 SECONDS SLIDE 2 SECONDS]",
             window,
         )
+    _refuse_local_days(window)
     length = length_of(window, "length", catalog)
     slide = length_of(window, "slide", catalog) if is_hop else length
     offset = window.args.get("offset")
@@ -36,6 +39,24 @@ def hopping(stream: Node, window: Window, catalog: Catalog) -> HopWindow:
             window,
         )
     return made
+
+
+def _refuse_local_days(window: Window) -> None:
+    """Refuses days of a time zone in which they are not equally long."""
+    zone = zone_in_force()
+    for part in ("length", "slide"):
+        length = window.args.get(part)
+        unit = None if length is None else length.args.get("unit")
+        if zone != UTC and unit is not None and unit.name.upper().removesuffix("S") in _DAYS:
+            raise StatementError(
+                f"windows are equally long, and days of {zone} have 23 to 25 hours: write GROUP BY "
+                "date_trunc('day', ts) over [RANGE 2 DAYS], or 24 HOURS, which begin at midnight "
+                "in UTC",
+                length,
+            )
+
+
+_DAYS = ("DAY", "WEEK")
 
 
 def length_of(window: Window, part: str, catalog: Catalog) -> int:

@@ -10,9 +10,11 @@ from millpond.cql.expressions import Call, Expression, Literal
 from millpond.cql.text.durations import microseconds
 from millpond.cql.text.from_clause import IntervalLiteral
 from millpond.cql.text.places import StatementError
+from millpond.cql.zones import instant_of, local_time
 from millpond.schema import Type
 
 MOMENTS = (Type.TIMESTAMP, Type.DATE)
+HOUR_MICROSECONDS = 3_600_000_000
 
 
 def of_moments(
@@ -27,7 +29,9 @@ def of_moments(
         return _shifted(right, left, symbol)
     types = {left.type, right.type}
     if symbol == "-" and Type.TIMESTAMP in types and types <= {*MOMENTS, Type.NULL}:
-        first, second = (_microseconds_of(cast(v, Type.TIMESTAMP)) for v in (left, right))
+        first, second = (
+            _microseconds_of(cast(instant_of(v), Type.TIMESTAMP)) for v in (left, right)
+        )
         return _number("-", first, second)
     _refuse_mixture(node.this, left, node.expression)
     _refuse_mixture(node.expression, right, node.this)
@@ -65,11 +69,12 @@ def is_length(node: exp.Expr) -> bool:
 
 
 def rounded_down(moment: Expression, width_microseconds: int) -> Expression:
-    """The last time at or before a TIMESTAMP that is a multiple of a width after 1970."""
+    """The last time at or before a TIMESTAMP that is a multiple of a width after 1970, as the
+    clocks of the zone have it then."""
     width = Literal(width_microseconds, Type.BIGINT)
-    at = _microseconds_of(moment)
-    rest = _number("%", _number("+", _number("%", at, width), width), width)
-    return _moment(_number("-", at, rest))
+    shown = _microseconds_of(local_time(moment))
+    rest = _number("%", _number("+", _number("%", shown, width), width), width)
+    return _moment(_number("-", _microseconds_of(moment), rest))
 
 
 def width_of(text: str, offset: int | None) -> int:
@@ -81,7 +86,7 @@ def width_of(text: str, offset: int | None) -> int:
 
 
 def _shifted(moment: Expression, length: Expression, symbol: str) -> Expression:
-    at = _microseconds_of(cast(moment, Type.TIMESTAMP))
+    at = _microseconds_of(instant_of(moment))
     return _moment(_number(symbol, at, cast(length, Type.BIGINT)))
 
 

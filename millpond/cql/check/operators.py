@@ -27,7 +27,9 @@ from millpond.cql.expressions import Call, Column, Expression, Literal
 from millpond.cql.text.dialect import DECIMAL_LITERAL
 from millpond.cql.text.from_clause import IntervalLiteral
 from millpond.cql.text.places import StatementError, offset_of
+from millpond.cql.zones import in_zone, zone_in_force
 from millpond.schema import Type
+from millpond.time_zones import zone_named
 
 ARITHMETIC = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
 
@@ -249,12 +251,46 @@ def _cast(analyser: Analyser, node: exp.Cast) -> Expression:
     if node.args["to"].name == DECIMAL_LITERAL:
         return decimal_literal(node.this.this, offset_of(node.this))
     to = named_type(node.args["to"].name, offset_of(node.args["to"]))
-    return explicit_cast(analyser.expression(node.this), to, offset_of(node))
+    value, zone = zoned_value(analyser, node.this, *CAST_IN_ZONES)
+    with in_zone(zone):
+        return explicit_cast(value, to, offset_of(node))
+
+
+CAST_IN_ZONES = (Type.DATE, Type.STRING)
+"""What becomes an instant by the clocks of a zone."""
+
+
+def zoned_value(analyser: Analyser, node: exp.Expr, *others: Type) -> tuple[Expression, str]:
+    """An argument without AT TIME ZONE, and the zone that this names, or the one in force."""
+    inner = node
+    while isinstance(inner, exp.Paren):
+        inner = inner.this
+    if not isinstance(inner, exp.AtTimeZone):
+        return analyser.expression(node), zone_in_force()
+    value = analyser.expression(inner.this)
+    if value.type not in (Type.TIMESTAMP, Type.NULL, *others):
+        raise StatementError(f"AT TIME ZONE goes with a TIMESTAMP, not {value.type}", inner)
+    zone = inner.args["zone"]
+    try:
+        return value, zone_named(zone.this)
+    except ValueError as error:
+        said = zone.this if isinstance(zone, exp.Literal) else "this"
+        raise StatementError(f"'{said}' is not {error}", zone) from None
+
+
+def _at_time_zone(analyser: Analyser, node: exp.AtTimeZone) -> Expression:
+    raise StatementError(
+        "an instant is the same in all time zones; AT TIME ZONE stands where its calendar is read: "
+        "hour(ts AT TIME ZONE 'Asia/Tokyo'), date_trunc('day', …), date_format(…, 'HH:mm'), "
+        "CAST(… AS DATE), CAST(… AS STRING)",
+        node,
+    )
 
 
 RULES: dict[type[exp.Expr], Callable[[Analyser, Any], Expression]] = {
     exp.Literal: _literal,
     exp.HexString: _binary,
+    exp.AtTimeZone: _at_time_zone,
     exp.Null: _null,
     exp.Boolean: _boolean,
     IntervalLiteral: _interval,

@@ -64,6 +64,7 @@ from millpond.cql.text.syntax import (
     UpdateStatement,
 )
 from millpond.cql.text.tolerating import tolerating_by_default
+from millpond.cql.zones import in_zone
 from millpond.errors import CqlError, MillpondError, Position
 from millpond.schema import BEGINNING, FOREVER, Type
 from millpond.settings import EXACT, Settings
@@ -117,7 +118,8 @@ def check_statement(
     try:
         syntax = parse_statement(text)
         syntax = syntax if tolerate == EXACT else _tolerant_by_default(syntax, tolerate)
-        action = _action(syntax, catalog, StatementText(text, position))
+        with in_zone(catalog.time_zone):
+            action = _action(syntax, catalog, StatementText(text, position))
         return Statement(action, position, text, tolerate)
     except StatementError as error:
         raise error.located(text, position) from None

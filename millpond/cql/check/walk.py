@@ -91,7 +91,6 @@ _REFUSED: dict[type[exp.Expr], str] = {
     exp.BitwiseLeftShift: "<<",
     exp.BitwiseRightShift: ">>",
     exp.Alias: "AS inside an expression",
-    exp.AtTimeZone: "AT TIME ZONE",
     exp.Dot: "a name with more than two parts",
     exp.Any: "ANY without a comparison before it",
     exp.All: "ALL without a comparison before it",

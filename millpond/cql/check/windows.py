@@ -9,12 +9,13 @@ from millpond.cql.check.expressions import analyser
 from millpond.cql.check.hops import hopping
 from millpond.cql.check.scope import Scope
 from millpond.cql.check.sessions import sessions
-from millpond.cql.coercion import cast, with_article
+from millpond.cql.coercion import with_article
 from millpond.cql.expressions import Column
 from millpond.cql.node import Node
 from millpond.cql.text.from_clause import FromItem, Length, Window
 from millpond.cql.text.lengths import number_of, ticks_of
 from millpond.cql.text.places import StatementError, StatementText
+from millpond.cql.zones import instant_of
 from millpond.schema import Type
 
 MAX_ROWS = 2**31 - 1
@@ -61,7 +62,7 @@ def _until(
         )
     is_number = value.type.is_number
     units = 1 if is_number else catalog.tick_microseconds
-    until = in_units(value if is_number else cast(value, Type.TIMESTAMP))
+    until = in_units(value if is_number else instant_of(value))
     return UntilWindow(stream, until, units, text.written("UNTIL", node))
 
 

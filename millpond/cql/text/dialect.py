@@ -366,10 +366,18 @@ class CqlParser(MatchRecognizeParser):
 
     def _parse_unary(self) -> exp.Expr | None:
         token = self._curr
-        this = self._operand(token) or super()._parse_unary()
+        this = self._at_time_zone(self._operand(token) or super()._parse_unary())
         if this is not None and "start" not in this.meta:
             this.update_positions(token)
         return this
+
+    def _at_time_zone(self, this: exp.Expr | None) -> exp.Expr | None:
+        """x AT TIME ZONE 'Europe/Berlin'"""
+        if this is None or not self._match_text_seq("AT", "TIME", "ZONE"):
+            return this
+        token = self._prev
+        zone = self._parse_string() or self.raise_error("expected a time zone in quotes")
+        return exp.AtTimeZone(this=this, zone=zone).update_positions(token)
 
     def _operand(self, token: Token) -> exp.Expr | None:
         """What can nest is recognised here, by fewer calls than sqlglot's, to nest deeper."""
@@ -526,6 +534,8 @@ class CqlParser(MatchRecognizeParser):
             return exp.Var(this=written).update_positions(token)
         if token.text.upper() == "DOUBLE":
             self._match_text_seq("PRECISION")
+        if token.text.upper() == "TIMESTAMP":
+            _ = self._match_text_seq("WITH", "TIME", "ZONE")
         return exp.Var(this=token.text).update_positions(token)
 
     def _cast(self) -> exp.Expr:

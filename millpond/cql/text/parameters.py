@@ -67,7 +67,7 @@ def written_out(name: str, value: Any) -> str:
             return f"X'{value.hex().upper()}'"
         case datetime():
             moment = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
-            return f"TIMESTAMP '{moment}'"
+            return f"TIMESTAMP '{moment}+00:00'"
         case date():
             return f"DATE '{value}'"
     raise StateError(

@@ -261,6 +261,8 @@ def _column(cursor: Cursor) -> ColumnDefinition:
         type_name = replace(type_name, text=f"{type_name.text}({', '.join(numbers)})")
     elif type_name.text.upper() == "DOUBLE":
         cursor.accept("PRECISION")
+    elif type_name.text.upper() == "TIMESTAMP":
+        cursor.accept("WITH", "TIME", "ZONE")
     is_key = cursor.accept("PRIMARY", "KEY")
     on_conflict = _key_policy(cursor) if is_key else "refuse"
     if cursor.word() == "NOT":

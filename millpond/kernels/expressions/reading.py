@@ -79,6 +79,12 @@ def days(text: str) -> int | None:
 
 def microseconds(text: str) -> int | None:
     """A time: a date with or without a time of day, and perhaps an offset from UTC."""
+    found = time_and_offset(text)
+    return None if found is None else found[0]
+
+
+def time_and_offset(text: str) -> tuple[int, bool] | None:
+    """The same, and whether there is an offset."""
     match = _TIMESTAMP.fullmatch(text)
     if match is None:
         return None
@@ -89,7 +95,7 @@ def microseconds(text: str) -> int | None:
         return None
     seconds = days_ * 86_400 + clock[0] * 3600 + clock[1] * 60 + clock[2] - _offset(zone or "Z")
     value = seconds * 1_000_000 + int((fraction or "")[:6].ljust(6, "0"))
-    return value if -(2**63) <= value < 2**63 else None
+    return (value, zone is not None) if -(2**63) <= value < 2**63 else None
 
 
 def _offset(zone: str) -> int:

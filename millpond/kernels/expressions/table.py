@@ -25,6 +25,7 @@ from millpond.kernels.expressions import (
     text,
     trigonometry,
     user_functions,
+    zones,
 )
 from millpond.kernels.expressions.faults import Fault
 from millpond.kernels.expressions.operand import Value
@@ -114,6 +115,9 @@ OF_CALL: dict[str, Callable[[Call], Function | None]] = {
     "regexp_extract": regular.regular,
     "regexp_replace": regular.regular,
     "round": rounding.round_half_up,
+    "local_time": zones.zoned,
+    "zoned_time": zones.zoned,
+    "zoned_text": zones.zoned,
 }
 """Functions that depend on more of the call than its arguments' values."""
 

@@ -130,6 +130,7 @@ def calls() -> Iterator[Expression]:
     yield from _operators()
     yield from _casts()
     yield from _patterns()
+    yield from _in_zones()
 
 
 PATTERNS = ("(a)", "(ä|X)+", r"(?i)^(.)", r"(\s)|b", "(.)$")
@@ -245,6 +246,14 @@ def _casts() -> Iterator[Expression]:
                 yield explicit_cast(column(source), target, None)
             except StatementError:
                 continue
+
+
+def _in_zones() -> Iterator[Expression]:
+    for name in ("Europe/Berlin", "Australia/Lord_Howe"):
+        zone = Literal(name, Type.STRING)
+        for function in ("local_time", "zoned_time"):
+            yield Call(function, (column(Type.TIMESTAMP), zone), Type.TIMESTAMP)
+        yield Call("zoned_text", (column(Type.STRING), zone), Type.TIMESTAMP)
 
 
 _PATTERNS = (
