@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -177,6 +178,58 @@ def test_the_date_of_now_turns_at_midnight_by_the_clocks() -> None:
     assert found == [(micros(datetime(2024, 3, 30)), 1), (micros(datetime(2024, 3, 31, 22)), -1)]
 
 
+BY_DAYS = """
+CREATE STREAM S (t TIMESTAMP, n INT) TIMESTAMP BY t;
+CREATE QUERY q AS SELECT window_start, window_end, count(*) AS n FROM S [TUMBLE {0}]
+  GROUP BY window_start, window_end EMIT FINAL;
+CREATE QUERY r AS RELATION SELECT window_end, count(*) AS n
+  FROM TABLE(TUMBLE(TABLE S, DESCRIPTOR(t), {0})) GROUP BY window_end
+"""
+
+
+@pytest.mark.parametrize("days", [1, 3])
+@pytest.mark.parametrize(
+    ("zone", "first"),
+    [
+        ("Europe/Berlin", datetime(2024, 3, 29, 5)),
+        ("Europe/Berlin", datetime(2024, 10, 25, 5)),
+        ("America/St_Johns", datetime(2009, 10, 30, 5)),
+        ("Pacific/Apia", datetime(2011, 12, 28)),
+        ("America/Sao_Paulo", datetime(2018, 11, 2)),
+    ],
+)
+def test_windows_of_days_go_from_midnight_to_midnight(
+    zone: str, first: datetime, days: int
+) -> None:
+    text = "1 DAY" if days == 1 else f"{days} DAYS"
+    times = [first + timedelta(minutes=37 * number) for number in range(170)]
+    with Engine({"time_zone": zone}) as engine:
+        engine.execute(BY_DAYS.format(text))
+        engine.push("S", [(each, 1) for each in times])
+        engine.finish()
+        rows = engine.results("q").to_pylist()
+        changes = engine.results("r").to_pylist()
+    begins = (date(1970, 1, 1) + timedelta(days=each) for each in range(0, 30_000, days))
+    midnights = [first_in(datetime(each.year, each.month, each.day), zone) for each in begins]
+    counts = Counter(max(m for m in midnights if m <= each) for each in times)
+    ends = {begin: min(m for m in midnights if m > begin) for begin in counts}
+    assert [(row["window_start"], row["window_end"], row["n"]) for row in rows] == [
+        (begin, ends[begin], count) for begin, count in sorted(counts.items())
+    ]
+    assert [row["ts"] for row in rows] == [micros(row["window_end"]) for row in rows]
+    gone = [row for row in changes if row["ts"] == micros(row["window_end"])]
+    assert [(row["weight"], row["n"]) for row in gone] == [(-1, row["n"]) for row in rows]
+
+
+def test_days_of_a_stream_that_counts_ticks_are_24_hours() -> None:
+    script = """SET tick = '1 hour'; SET time_zone = 'Europe/Berlin';
+        CREATE STREAM N (t BIGINT) TIMESTAMP BY t; CREATE STREAM S (t TIMESTAMP) TIMESTAMP BY t;
+        CREATE QUERY q AS SELECT window_end FROM N [TUMBLE 1 DAY];"""
+    list(check_script(script, Catalog()))
+    with pytest.raises(CqlError, match="SET tick = '1 second' before the first stream"):
+        list(check_script(f"{script} SELECT window_end FROM S [TUMBLE 1 DAY]", Catalog()))
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -185,8 +238,9 @@ def test_the_date_of_now_turns_at_midnight_by_the_clocks() -> None:
         ("SELECT year(d AT TIME ZONE 'UTC') FROM S", "goes with a TIMESTAMP, not DATE"),
         ("SELECT hour(t AT TIME ZONE d) FROM S", "expected a time zone in quotes"),
         ("SELECT date_trunc('6 hours', t) FROM S", "write date_trunc('day', …), or … AT TIME ZONE"),
-        ("SELECT count(*) FROM S [TUMBLE 1 DAY]", "write GROUP BY date_trunc('day', ts) over"),
-        ("SELECT count(*) FROM S [HOP 2 WEEKS SLIDE 7 HOURS]", "days of Europe/Berlin have 23 to"),
+        ("SELECT count(*) FROM S [HOP 2 WEEKS SLIDE 7 HOURS]", "write [TUMBLE 1 DAY], or 24 HOURS"),
+        ("SELECT count(*) FROM S [TUMBLE 1 DAY OFFSET 2 HOURS]", "without OFFSET, or 24 HOURS"),
+        ("SELECT count(*) FROM S [TUMBLE 1.5 DAYS]", "a window has one or more whole days"),
         ("SET time_zone = 'Mars'", "'Mars' is not a time zone such as 'Europe/Berlin' or 'UTC'"),
     ],
 )

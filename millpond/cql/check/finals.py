@@ -7,6 +7,7 @@ that were there in its last instant.
 from collections.abc import Sequence
 
 from millpond.cql.algebra import (
+    WINDOW_BOUNDS,
     Aggregate,
     Distinct,
     Dstream,
@@ -19,6 +20,7 @@ from millpond.cql.algebra import (
     SessionWindow,
     SetOperation,
     TimeFilter,
+    UntilWindow,
     WithTime,
 )
 from millpond.cql.expressions import Call, Column, Expression
@@ -32,6 +34,8 @@ def window_ends(node: Node) -> frozenset[int]:
     """The columns that tell when a window ends by whose end the row has gone."""
     match node:
         case HopWindow() | SessionWindow():
+            return frozenset({len(node.schema) - 1})
+        case UntilWindow() if _is_until_end(node):
             return frozenset({len(node.schema) - 1})
         case Filter() | TimeFilter() | Distinct() | Rank() | Over():
             return window_ends(node.input)
@@ -51,6 +55,13 @@ def window_ends(node: Node) -> frozenset[int]:
             return window_ends(node.left) & window_ends(node.right)
         case _:
             return frozenset()
+
+
+def _is_until_end(node: UntilWindow) -> bool:
+    """Whether elements are there until what is in their last column, window_end."""
+    last = len(node.schema) - 1
+    own = Call("unix_micros", (Column(last, Type.TIMESTAMP),), Type.BIGINT)
+    return node.schema[last].name == WINDOW_BOUNDS[1] and node.until == own
 
 
 def _carried(expressions: Sequence[Expression], ends: frozenset[int]) -> frozenset[int]:

@@ -26,7 +26,8 @@ def hopping(stream: Node, window: Window, catalog: Catalog) -> HopWindow:
             else "TUMBLE has no SLIDE; write [HOP 10 SECONDS SLIDE 2 SECONDS]",
             window,
         )
-    _refuse_local_days(window)
+    if tick_of(stream, catalog) is not None:
+        _refuse_local_days(window)
     length = length_of(window, "length", catalog)
     slide = length_of(window, "slide", catalog) if is_hop else length
     offset = window.args.get("offset")
@@ -49,9 +50,8 @@ def _refuse_local_days(window: Window) -> None:
         unit = None if length is None else length.args.get("unit")
         if zone != UTC and unit is not None and unit.name.upper().removesuffix("S") in _DAYS:
             raise StatementError(
-                f"windows are equally long, and days of {zone} have 23 to 25 hours: write GROUP BY "
-                "date_trunc('day', ts) over [RANGE 2 DAYS], or 24 HOURS, which begin at midnight "
-                "in UTC",
+                f"windows that hop are equally long, and days of {zone} have 23 to 25 hours: write "
+                "[TUMBLE 1 DAY], or 24 HOURS",
                 length,
             )
 

@@ -5,6 +5,7 @@ from sqlglot import exp
 from millpond.catalog import Catalog
 from millpond.cql.algebra import Filter, RangeWindow, RowsWindow, Sample, UntilWindow
 from millpond.cql.check.clock import in_units
+from millpond.cql.check.day_windows import day_windows, is_of_days
 from millpond.cql.check.expressions import analyser
 from millpond.cql.check.hops import hopping
 from millpond.cql.check.scope import Scope
@@ -43,6 +44,8 @@ def windowed(
     if window.args.get("partition"):
         raise StatementError("PARTITION BY in a window goes with ROWS and SESSION", window)
     if window.args["kind"] in ("TUMBLE", "HOP"):
+        if is_of_days(stream, window, catalog):
+            return day_windows(stream, window, catalog)
         return hopping(stream, window, catalog)
     if window.args["kind"] == "UNTIL":
         return _until(stream, window.args["until"], scope, catalog, text)
