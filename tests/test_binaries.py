@@ -19,7 +19,9 @@ from millpond.cql.expressions import Literal
 from millpond.errors import CqlError, InputError, MillpondError
 from millpond.kernels.sorts import Sort, places
 from millpond.planning.plan_data import from_data, to_data
-from millpond.schema import Type
+from millpond.schema import Field, Schema, Type
+from millpond.server.arrow_body import arrow_table
+from millpond.server.faults import RequestError
 from millpond.server.formats import FORMATS, Heading
 from millpond.server.tables import with_text
 from tests.drawn_examples import examples
@@ -115,6 +117,27 @@ def test_results_on_the_wire_are_in_base64() -> None:
     for form in ("ndjson", "sse", "xml"):
         assert b"yv4=" in FORMATS[form]().results(heading, table, "1")
     assert with_text(table, "YV4", first=2).num_rows == 1
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([b"x" * 1000]),
+        pa.array([b"x" * 1000], pa.large_binary()),
+        pa.array([b"x" * 1000], pa.binary(1000)),
+        pa.array([b"x" * 1000], pa.binary_view()),
+    ],
+    ids=lambda values: str(values.type),
+)
+def test_a_body_that_says_bytes_once_for_many_rows_is_bounded(values: pa.Array) -> None:
+    column = pa.DictionaryArray.from_arrays(pa.array([0] * 500, pa.int32()), values)
+    table, sink = pa.table({"b": column}), pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    body, schema = sink.getvalue().to_pybytes(), Schema((Field("b", Type.BINARY),))
+    assert arrow_table(body, schema, 600_000).num_rows == 500
+    with pytest.raises(RequestError, match="unpacks to 500,000 bytes"):
+        arrow_table(body, schema, 400_000)
 
 
 QUERIES = """

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
@@ -95,11 +96,13 @@ class CsvPrinter:
 def csv_cell(value: Any) -> str:
     """A value as a cell: NULL is empty and an empty string quoted, as the source reads them.
 
-    >>> csv_cell(None), csv_cell(""), csv_cell('a"b'), csv_cell(1.5)
-    ('', '""', '"a""b"', '1.5')
+    >>> csv_cell(None), csv_cell(""), csv_cell('a"b'), csv_cell(1.5), csv_cell(b"ab")
+    ('', '""', '"a""b"', '1.5', 'YWI=')
     """
     if value is None:
         return ""
+    if isinstance(value, bytes):
+        value = b64encode(value).decode()
     text = shown(value)
     if isinstance(value, str) and (not text or any(mark in text for mark in ',"\r\n')):
         return '"' + text.replace('"', '""') + '"'

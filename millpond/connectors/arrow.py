@@ -190,7 +190,7 @@ def _may_become(given: pa.DataType, wanted: Type, read_text: bool) -> bool:
     if is_text(given):
         return read_text or wanted in _OF_TEXT or wanted.is_decimal
     if wanted is Type.BINARY:
-        return given.id in _BINARY_KINDS or bool(pa.types.is_fixed_size_binary(given))
+        return is_bytes(given)
     if wanted.is_number:
         return any(kind(given) for kind in _NUMBER_KINDS)
     if wanted is Type.TIMESTAMP:
@@ -207,6 +207,11 @@ _TEXT_KINDS = {each().id for each in (pa.string, pa.large_string, pa.string_view
 def is_text(given: pa.DataType) -> bool:
     """Whether a column of this Arrow type holds text."""
     return given.id in _TEXT_KINDS
+
+
+def is_bytes(given: pa.DataType) -> bool:
+    """Whether a column of this Arrow type holds bytes that are no text."""
+    return given.id in _BINARY_KINDS or bool(pa.types.is_fixed_size_binary(given))
 
 
 def _first_fault(column: pa.ChunkedArray, wanted: pa.DataType) -> int:

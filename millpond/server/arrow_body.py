@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millpond.connectors.arrow import is_text
+from millpond.connectors.arrow import is_bytes, is_text
 from millpond.errors import InputError
 from millpond.schema import Schema
 from millpond.server.faults import RequestError
@@ -61,7 +61,7 @@ def _announced_bytes(stream: pa.Buffer, columns: int) -> int:
 
 
 def _text_bytes(column: pa.ChunkedArray) -> int:
-    """What the text of a column takes once each value is written out by itself."""
+    """What the texts or BINARYs of a column take once each value is written out by itself."""
     return sum(int(pc.sum(_lengths(chunk)).as_py() or 0) for chunk in column.chunks)
 
 
@@ -70,11 +70,15 @@ def _lengths(chunk: pa.Array) -> pa.Array:
     if isinstance(chunk, pa.DictionaryArray):
         lengths = _lengths(chunk.dictionary)
         return lengths.take(chunk.indices) if len(lengths) else lengths
-    if pa.types.is_string_view(chunk.type):
+    if pa.types.is_string_view(chunk.type) or pa.types.is_binary_view(chunk.type):
         views = np.frombuffer(chunk.buffers()[1], np.int32).reshape(-1, 4)
         found = views[chunk.offset : chunk.offset + len(chunk), 0]
         return pc.if_else(chunk.is_valid(), pa.array(found.astype(np.int64)), 0)
-    return pc.binary_length(chunk).cast(pa.int64()) if is_text(chunk.type) else pa.array([0])[:0]
+    if pa.types.is_fixed_size_binary(chunk.type):
+        return pa.repeat(chunk.type.byte_width, len(chunk)).cast(pa.int64())
+    if is_text(chunk.type) or is_bytes(chunk.type):
+        return pc.binary_length(chunk).cast(pa.int64())
+    return pa.array([0])[:0]
 
 
 # -- the little of Arrow's metadata that is needed here ---------------------------------------

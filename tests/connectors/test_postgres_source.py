@@ -93,23 +93,36 @@ def test_a_relation_is_the_table_and_follows_it(server) -> None:
 
 
 def test_values_are_what_they_were(server) -> None:
-    kinds = "b bool, i int2, l int4, d float8, n numeric(9, 2), s varchar(9), day date"
+    kinds = "b bool, i int2, l int4, d float8, n numeric(9, 2), s varchar(9), day date, y bytea"
     table = table_of(
         server,
         f"k bigint PRIMARY KEY, {kinds}, t timestamptz, u timestamp(3), j jsonb",
         "(1, true, -5, 7, 'Infinity', 0.10, E'a\\t\\\\b\\n\"', '0001-01-01', "
-        "'2026-07-01 12:00:00.5+02', '9999-12-31', '{\"a\": [1]}')",
-        "(2, false, NULL, NULL, 5e-324, NULL, '', '9999-12-31', NULL, NULL, NULL)",
+        "'\\xcafe00', '2026-07-01 12:00:00.5+02', '9999-12-31', '{\"a\": [1]}')",
+        "(2, false, NULL, NULL, 5e-324, NULL, '', '9999-12-31', '', NULL, NULL, NULL)",
     )
     columns = (
         "k BIGINT, B BOOLEAN, i INT, l BIGINT, d DOUBLE, n STRING, s STRING, day DATE, "
-        "t TIMESTAMP, u TIMESTAMP, j STRING"
+        "y BINARY, t TIMESTAMP, u TIMESTAMP, j STRING"
     )
     inf, noon = float("inf"), datetime(2026, 7, 1, 10, 0, 0, 500_000)
     last = datetime(9999, 12, 31)
     wanted = [
-        (1, True, -5, 7, inf, "0.10", 'a\t\\b\n"', date(1, 1, 1), noon, last, '{"a": [1]}'),
-        (2, False, None, None, 5e-324, None, "", date(9999, 12, 31), None, None, None),
+        (
+            1,
+            True,
+            -5,
+            7,
+            inf,
+            "0.10",
+            'a\t\\b\n"',
+            date(1, 1, 1),
+            b"\xca\xfe\0",
+            noon,
+            last,
+            '{"a": [1]}',
+        ),
+        (2, False, None, None, 5e-324, None, "", date(9999, 12, 31), b"", None, None, None),
     ]
     reading = Reading(opened(server, table, columns)).until_there(2)
     server.run(f"UPDATE {table} SET k = k + 2")
