@@ -133,6 +133,7 @@ def test_queries_and_views_keep_the_zone_in_which_they_were_registered(tmp_path:
         )
         engine.push("S", [(noon,)])
         engine.run_until_idle()
+        engine.compact_log()
     with Engine({"validate": "on"}, store=store) as engine:
         assert engine.catalog.time_zone == engine.settings.time_zone == "Europe/Berlin"
         engine.execute(

@@ -208,7 +208,8 @@ class Engine:
     def move_to(self, location: str) -> None:
         """Has everything in another store; there is nothing yet, also if it cannot be opened."""
         store, journal = self.store, self.journal
-        before = self.settings, self.catalog.tick_microseconds, self.queries.keeps_results
+        before, catalog = (self.settings, self.queries.keeps_results), self.catalog
+        tick, zone = catalog.tick_microseconds, catalog.time_zone
         self._open_store(location)
         self.operation.arrivals = self.arrivals
         try:
@@ -217,7 +218,8 @@ class Engine:
                 self.shorten_log()
         except BaseException:
             self._leave_store()
-            self.ground.settings, self.catalog.tick_microseconds, keeps = before
+            catalog.tick_microseconds, catalog.time_zone = tick, zone
+            self.ground.settings, keeps = before
             self._begin_anew(store, journal, keeps)
             raise
         journal.close()
