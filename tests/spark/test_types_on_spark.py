@@ -1,0 +1,50 @@
+"""BINARYs as keys and in states, and days of a time zone, by jobs of Spark as in the driver."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from millpond import Engine
+from tests import test_binaries, test_time_zones
+
+pytestmark = pytest.mark.spark
+
+HERE = {"driver_rows": 10**9, "place_by": "rows"}
+THERE = {"driver_rows": 0, "place_by": "rows", "residents": 0}
+
+
+def rows(engine: Engine, names: list[str]) -> dict[str, list[Any]]:
+    found = {name: engine.results(name).to_pylist() for name in names}
+    return {name: sorted(each, key=repr) for name, each in found.items()}
+
+
+def test_binaries_are_the_same_by_jobs(spark: SparkSession) -> None:
+    lines = test_binaries.QUERIES.splitlines()
+    names = [line.split()[2] for line in lines if line.startswith("CREATE")]
+    found = []
+    for settings, session in ((HERE, None), (THERE, spark)):
+
+        def made(_: object, settings: Any = settings, session: Any = session) -> Engine:
+            return Engine(settings, spark=session)
+
+        (answers,) = (rows(engine, names) for engine in test_binaries.lives(made, None))
+        found.append(answers)
+    assert found[0] == found[1]
+
+
+def test_days_of_a_zone_are_the_same_by_jobs(spark: SparkSession) -> None:
+    first, found = datetime(2024, 10, 25, 5), []
+    for settings, session in ((HERE, None), (THERE, spark)):
+        with Engine(settings | {"time_zone": "Europe/Berlin"}, spark=session) as engine:
+            engine.execute(test_time_zones.BY_DAYS.format("1 DAY"))
+            engine.push("S", [(first + timedelta(minutes=37 * n), 1) for n in range(170)])
+            engine.finish()
+            (steps,) = engine.execute("SHOW STEPS")
+            assert any(steps["on executors"].to_pylist()) == (settings is THERE)
+            found.append(rows(engine, ["q", "r"]))
+    assert found[0] == found[1]
+    assert len(found[0]["q"]) == 5
