@@ -118,8 +118,14 @@ def arithmetic(symbol, left, right):
         return whole(apply(left, right))
 
 
+class Computed(float):
+    """A DOUBLE that no constant is: a decimal number beside it becomes one."""
+
+
 def alike(left, right):
     """Two numbers; beside a decimal one that is written with a point is one too."""
+    if {Computed, Decimal} == {type(left), type(right)}:
+        return float(left), float(right)
     if isinstance(left, Decimal) and isinstance(right, float):
         return left, Decimal(repr(right))
     if isinstance(left, float) and isinstance(right, Decimal):
@@ -535,7 +541,7 @@ def deviation(name, values, mean):
     if len(values) < 2:
         return None
     variance = float(sum((Fraction(v) - mean) ** 2 for v in values) / (len(values) - 1))
-    return math.sqrt(variance) if name == "stddev" else variance
+    return Computed(math.sqrt(variance) if name == "stddev" else variance)
 
 
 def percentile(ordered, fraction):
@@ -544,7 +550,7 @@ def percentile(ordered, fraction):
     low = math.floor(rank)
     high = math.ceil(rank)
     step = Fraction(ordered[high]) - Fraction(ordered[low])
-    return float(Fraction(ordered[low]) + (rank - low) * step)
+    return Computed(Fraction(ordered[low]) + (rank - low) * step)
 
 
 def order_key(row):
