@@ -12,6 +12,7 @@ from millpond.lab.running import run_one
 
 QUICK = (
     "stream-opening-example",
+    "stream-reductions",
     "chain-opening-example",
     "chain-propositions",
     "chain-window-join-model",
