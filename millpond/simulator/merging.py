@@ -141,8 +141,11 @@ class MergingStep(MemberStep):
     def _costs(self, batch: Batch) -> FloatArray:
         costs: FloatArray = self.cost[batch.of_side]
         if self._kept is not None:
+            window = self._kept.window
             batch.partners = self._kept.partners(batch)
-            costs = costs + batch.partners * self._kept.window.probe_seconds
+            costs = costs + batch.partners * window.probe_seconds
+            if window.match_seconds:
+                costs = costs + self._found(batch, len(costs)) * window.match_seconds
         return costs if batch.mass is None else costs * batch.mass
 
     def finish(self) -> tuple[Sequence[Release], Sequence[Yield]]:
@@ -179,14 +182,21 @@ class MergingStep(MemberStep):
 
     def _yield(self, batch: Batch, count: int) -> Yield:
         arrival, ends = batch.arrival[:count], batch.ends[:count] + self.step_cost
-        mean = self.selectivity[batch.of_side[:count]]
+        found = self._found(batch, count)
+        if batch.mass is not None:
+            return Yield(self.id, arrival, batch.mass[:count] * found, ends)
+        counts = found.astype(np.int64)
+        return Yield(self.id, np.repeat(arrival, counts), None, np.repeat(ends, counts))
+
+    def _found(self, batch: Batch, count: int) -> FloatArray:
+        """What each of the first tuples yields: so many whole ones, but for fluid tuples."""
+        mean: FloatArray = self.selectivity[batch.of_side[:count]]
         if self.window is not None and self.window.match_probability > 0:
             mean = batch.partners[:count] * self.window.match_probability
         if batch.mass is not None:
-            return Yield(self.id, arrival, batch.mass[:count] * mean, ends)
-        drawn = self.uniform.between(self.served, self.served + count)
-        counts = np.floor(mean + drawn).astype(np.int64)
-        return Yield(self.id, np.repeat(arrival, counts), None, np.repeat(ends, counts))
+            return mean
+        drawn: FloatArray = np.floor(mean + self.uniform.between(self.served, self.served + count))
+        return drawn
 
     def reveal(self) -> WaitingTuples | None:
         """Nothing: what a tuple meets depends on the other inputs."""

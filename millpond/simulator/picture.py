@@ -127,4 +127,5 @@ def _window_averages(
         partners = sum(rates[other.source] for other in others) * (window.seconds or 0.0)
     if window.match_probability > 0:
         selectivity = partners * window.match_probability
-    return cost_seconds + partners * window.probe_seconds, selectivity
+    probing = partners * window.probe_seconds + selectivity * window.match_seconds
+    return cost_seconds + probing, selectivity

@@ -22,14 +22,15 @@ from millpond.simulator.distributions import Distribution, check_mean
 class Window:
     """What a join keeps of each input: the last `seconds`, or the last `rows`.
 
-    A tuple matches each tuple of the other window with `match_probability`, and probing costs
-    `probe_seconds` for each of them (zero for a hash join).
+    A tuple matches each tuple of the other window with `match_probability`. Nested loops cost
+    `probe_seconds` for each of them, a hash join `match_seconds` for each that it finds.
     """
 
     seconds: float | None = None
     rows: int | None = None
     match_probability: float = 0.0
     probe_seconds: float = 0.0
+    match_seconds: float = 0.0
 
     def __post_init__(self) -> None:
         if (self.seconds is None) == (self.rows is None):

@@ -59,6 +59,7 @@ FEW_SEEDS = {
         "chain-randomised",
         "chain-theorem-1",
         "chain-window-join-model",
+        "hmts-decoupling",
         "hmts-larger-graphs",
         "path-capacity-theorem-2",
         "path-capacity-theorem-3",

@@ -54,6 +54,17 @@ def test_probing_a_window_costs_by_its_content() -> None:
     assert record.busy_seconds == pytest.approx(4 * 0.5 + 3)
 
 
+def test_a_hash_join_costs_by_what_it_finds() -> None:
+    plan = SimulatedPlan()
+    left, right = plan.stream("r"), plan.stream("s")
+    window = Window(seconds=100, match_probability=0.5, match_seconds=1.0)
+    plan.query("q", plan.join("join", left, right, cost_seconds=0.5, window=window))
+    arrivals = {"r": list(range(40)), "s": list(range(40))}
+    record = simulate(plan, make("fifo"), arrivals)
+    assert record.busy_seconds == pytest.approx(80 * 0.5 + record.outputs)
+    assert record.outputs == pytest.approx(0.5 * 40 * 40, rel=0.02)
+
+
 def test_a_join_is_blocked_while_an_older_tuple_may_come() -> None:
     record = simulate(_join(selectivity=1.0), make("fifo"), {"r": [1, 2], "s": [10, 11]})
     # 1 and 2 must wait for 10, and 10 for the end of r, which is known by then.

@@ -43,6 +43,15 @@ def test_the_snapshot_of_a_window_join_has_its_averages() -> None:
     assert [side.selectivity for side in sides] == pytest.approx([2.0, 1.0])
 
 
+def test_the_snapshot_of_a_hash_join_has_the_cost_of_what_it_finds() -> None:
+    plan = SimulatedPlan()
+    left, right = plan.stream("r"), plan.stream("s")
+    window = Window(rows=10, match_probability=0.2, match_seconds=0.5)
+    plan.query("q", plan.join("j", left, right, cost_seconds=1.0, window=window))
+    (side, _) = Simulation(plan, {}).plan().operators[0].inputs
+    assert (side.cost_seconds, side.selectivity) == pytest.approx((2.0, 2.0))
+
+
 def test_an_intermediate_result_may_answer_a_query_too() -> None:
     plan = SimulatedPlan()
     view = plan.operator("view", plan.stream("s"), 1.0)

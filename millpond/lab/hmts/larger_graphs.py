@@ -18,6 +18,7 @@ from millpond.lab.hmts.joins_in_source_threads import (
     ELEMENTS_PER_SECOND,
     SLOWS_AFTER_SECONDS,
     coupled,
+    falls_for_long_after,
     per_second,
 )
 from millpond.lab.hmts.selections import SELECTIVITIES, simulated
@@ -29,7 +30,6 @@ ELEMENTS = 20_000
 METHODS = ("di", "ots", "gts fifo")
 JOIN = "nested loops join"
 JOINED_SECONDS = 40.0
-SMOOTHED, FALLEN = 5, 0.97
 
 
 def run(seeds: Sequence[int], lengths: Sequence[int] = LENGTHS) -> Tables:
@@ -55,9 +55,7 @@ def _falls(generator: np.random.Generator | None) -> float:
     elements = int(JOINED_SECONDS * ELEMENTS_PER_SECOND)
     seconds = np.arange(1.0, JOINED_SECONDS + 1)
     rates = per_second(coupled(JOIN, elements, generator=generator), seconds)
-    smoothed = np.convolve(rates, np.ones(SMOOTHED) / SMOOTHED, mode="valid")
-    below = np.flatnonzero(smoothed < FALLEN * 2 * ELEMENTS_PER_SECOND)
-    return float(seconds[below[0] + SMOOTHED // 2]) if len(below) else float("inf")
+    return falls_for_long_after(rates, seconds)
 
 
 def plot(tables: Tables, figure: Figure) -> None:

@@ -1,15 +1,18 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from millpond.lab.experiment import Tables
 from millpond.lab.hmts.decoupling import FACTORS, check
 from millpond.lab.hmts.joins_in_source_threads import (
     SLOWS_AFTER_SECONDS,
+    HashedWindows,
     coupled,
     decoupled,
     falls_after,
-    probe_seconds,
+    falls_for_long_after,
+    partner_seconds,
 )
 
 
@@ -35,8 +38,27 @@ def test_a_queue_takes_the_backlog() -> None:
     assert record.tuples_served == 50_000
 
 
+def test_a_hash_join_is_charged_for_what_it_finds() -> None:
+    windows = HashedWindows(elements=20, seed=1)
+    windows._values = [[7] * 10 + [3] * 10, [7] * 5 + [1] * 15]
+    assert windows.partners(side=0, now_seconds=0.0) == 0
+    assert windows.partners(side=1, now_seconds=1.0) == 5 * 10
+    assert windows.partners(side=0, now_seconds=2.0) == 0
+    assert windows.partners(side=1, now_seconds=61.5) == 0
+
+
+def test_what_chance_takes_from_a_second_is_no_fall() -> None:
+    seconds = np.arange(1.0, 21.0)
+    rates = np.full(20, 2000.0)
+    rates[3] = 1900.0
+    assert falls_for_long_after(rates, seconds) == float("inf")
+    rates[10:] = 1900.0
+    assert falls_for_long_after(rates, seconds) == 12.0
+
+
 def test_a_probe_costs_what_makes_the_join_busy_at_the_papers_time() -> None:
-    assert 2000 * 17_000 * probe_seconds("nested loops join") == 1.0
+    assert 2000 * 17_000 * partner_seconds("nested loops join") == 1.0
+    assert 2000 * 0.58 * partner_seconds("hash join") == pytest.approx(1.0)
 
 
 def test_the_rate_falls_in_the_first_second_that_is_below_it() -> None:
@@ -49,16 +71,16 @@ def made_up(hash_join_always_falls: bool) -> Tables:
     """Rates that fall at the papers' times, and when they would for other costs."""
     seconds = np.arange(1.0, 181.0)
     rates = {"second": seconds, "with a queue": np.full(180, 2000.0)}
-    costs: dict[str, list[object]] = {"join": [], "probe seconds": [], "falls": []}
+    costs: dict[str, list[object]] = {"join": [], "partner seconds": [], "falls": []}
     for join, falls in SLOWS_AFTER_SECONDS.items():
         rates[f"{join}, no queue"] = np.where(seconds < falls, 2000.0, 1065.0)
         rates[f"{join}, backlog of the queue"] = np.maximum(0.0, seconds - falls)
         for factor in FACTORS:
             late = join == "hash join" and falls / factor > 60 and not hash_join_always_falls
             costs["join"].append(join)
-            costs["probe seconds"].append(probe_seconds(join, factor))
+            costs["partner seconds"].append(partner_seconds(join, factor))
             costs["falls"].append(float("inf") if late else falls / factor)
-    return {"rates": rates, "probe cost": costs}
+    return {"rates": rates, "partner cost": costs}
 
 
 def test_times_are_evidence_only_if_they_do_not_hang_on_the_fitted_cost() -> None:
@@ -69,7 +91,7 @@ def test_times_are_evidence_only_if_they_do_not_hang_on_the_fitted_cost() -> Non
 
 def test_a_model_that_never_falls_and_a_queue_that_takes_nothing_are_noticed() -> None:
     tables = made_up(hash_join_always_falls=False)
-    tables["probe cost"]["falls"] = [float("inf")] * len(tables["probe cost"]["join"])
+    tables["partner cost"]["falls"] = [float("inf")] * len(tables["partner cost"]["join"])
     tables["rates"]["hash join, no queue"] = tables["rates"]["with a queue"]
     found = [claim.verdict for claim in check(tables)]
     assert found == ["fails", "fails", "fails", "fails", "fails", "holds", "holds"]
