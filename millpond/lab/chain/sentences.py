@@ -31,9 +31,13 @@ class Ratio(NamedTuple):
         """How far from failing it is: it lies there from 1 on."""
         return min(ratio / self.least if self.least else float("inf"), self.most / ratio)
 
+    def allows(self, ratio: float) -> bool:
+        """Whether it lies there."""
+        return self.least <= ratio <= self.most
+
     def so(self, tables: Tables, workload: str) -> list[bool]:
         """Whether it lies there, seed by seed."""
-        return [self.least <= ratio <= self.most for ratio in self.of(tables, workload)]
+        return [self.allows(ratio) for ratio in self.of(tables, workload)]
 
     @property
     def bounds(self) -> str:
