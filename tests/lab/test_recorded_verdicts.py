@@ -44,6 +44,7 @@ LONGER = (
     "hmts-decoupling",
     "stream-ordered-arrival",
     "stream-clustered-arrival",
+    "stream-less-memory",
     "stream-many-one-join",
     "stream-referential-integrity",
     "stream-sharing",

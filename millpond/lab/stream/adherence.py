@@ -28,6 +28,7 @@ from millpond.lab.tables import table_of
 
 KS = (0, 2_000, 6_000)
 NO_CONSTRAINT = "none"
+IN_THE_DRIVER = {"driver_rows": 10**9, "place_by": "rows", "watch": "off"}
 JOIN = "SELECT O.id, O.v, F.v FROM O, F WHERE O.id = F.id"
 
 
@@ -82,17 +83,13 @@ def joined(
 ) -> Found:
     """Runs the join, and looks at some of its sides."""
     kept: list[tuple[int, int]] = []
-    settings = {"driver_rows": 10**9, "place_by": "rows", "watch": "off"}
-    with Engine(settings) as engine:
-        for name, clause in zip("OF", clauses, strict=True):
-            engine.execute(
-                f"CREATE STREAM {name} (t BIGINT, id BIGINT, v BIGINT) TIMESTAMP BY t {clause}"
-            )
+    with Engine(IN_THE_DRIVER) as engine:
+        create_streams(engine, clauses)
         engine.execute(f"CREATE QUERY q AS {JOIN}")
         began = time.process_time()
         for number in range(PAGES):
             for name, pages in zip("OF", streams, strict=True):
-                _push(engine, name, pages, number)
+                push(engine, name, pages, number)
             engine.run_until_idle()
             kept.append(_kept(engine, sides))
         spent = time.process_time() - began
@@ -102,7 +99,15 @@ def joined(
     return Found(rows, sizes, _digest(answers), spent)
 
 
-def _push(engine: Engine, name: str, pages: Pages, number: int) -> None:
+def create_streams(engine: Engine, clauses: tuple[str, str]) -> None:
+    """Declare orders and fulfilments, with what is said of each."""
+    for name, clause in zip("OF", clauses, strict=True):
+        engine.execute(
+            f"CREATE STREAM {name} (t BIGINT, id BIGINT, v BIGINT) TIMESTAMP BY t {clause}"
+        )
+
+
+def push(engine: Engine, name: str, pages: Pages, number: int) -> None:
     """A page of a stream comes, if there is one, and its time is over."""
     keys, start = pages[number], number * PAGE_ROWS
     if len(keys):
