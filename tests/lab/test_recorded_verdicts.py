@@ -91,6 +91,7 @@ BY_CHANCE = (
     "path-capacity-figure-3",
     "path-capacity-figure-4",
     "path-capacity-plans",
+    "path-capacity-threshold-factor",
 )
 """What one seed says is not what nine of ten say; but it is one or the other."""
 
