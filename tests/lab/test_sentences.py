@@ -1,7 +1,12 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 
+from millpond.lab.hmts import section_6_6
+from millpond.lab.path_capacity import figure_sentences, plans, threshold_factor
 from millpond.lab.sentences import Otherwise, Sentence, judged, limits, margins, measured
 
 
@@ -43,3 +48,17 @@ def test_limits_are_told() -> None:
     assert limits(2.0, float("inf")) == "at least 2"
     assert limits(0.0, 1 / 3) == "at most 0.333"
     assert limits(1.0, 1.2) == "1 to 1.2"
+
+
+@pytest.mark.parametrize(
+    "sentences",
+    [figure_sentences.ALL, section_6_6.SENTENCES, plans.SENTENCES, threshold_factor.SENTENCES],
+)
+def test_what_stands_instead_has_limits_and_is_not_the_sentence(
+    sentences: Sequence[Sentence[Any]],
+) -> None:
+    for each in sentences:
+        if each.otherwise is not None:
+            _, least, most = each.otherwise
+            assert least > 0 or most < float("inf"), each.text
+            assert not (least >= each.least and most <= each.most), each.text

@@ -69,6 +69,12 @@ class Elements:
         return int(self.narrow_keeps.sum())
 
     @property
+    def second_burst_seconds(self) -> float:
+        """When the second burst comes from a source that never waits."""
+        before = sum(count for count, _ in PHASES[:2]) / sum(count for count, _ in PHASES)
+        return float(self.gap_seconds[: round(before * len(self.gap_seconds))].sum())
+
+    @property
     def emission_seconds(self) -> float:
         """How long the source emits."""
         return float(self.gap_seconds.sum())

@@ -25,8 +25,13 @@ def saw(low: float, high: float, up: float) -> dict[float, float]:
 
 
 def elements() -> Elements:
-    gaps: FloatArray = np.array([160.0])
-    return Elements(gaps, np.ones(1), np.ones(1))
+    """Seven; the fourth begins the second burst."""
+    gaps: FloatArray = np.array([30.0, 30.0, 20.0, 80.0, 0.0, 0.0, 0.0])
+    return Elements(gaps, np.ones(7), np.ones(7))
+
+
+def test_the_second_burst_comes_after_80_seconds() -> None:
+    assert elements().second_burst_seconds == 80.0
 
 
 START = {0.0: 10_000.0, 1.0: 100.0}
