@@ -72,6 +72,7 @@ FEW_SEEDS = {
     ),
     1,
 )
+FEW_SEEDS["hmts-queue-placement"] = 2
 """On so many seeds here, and on all in `make fuzz`. Those of the STREAM paper run the engine."""
 
 

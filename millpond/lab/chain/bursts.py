@@ -35,6 +35,8 @@ class Setting:
     """A plan, how many tuples a second each of its streams brings, and for how long.
 
     With `measure_seconds` strategies know the averages of the last such window, not the true ones.
+    With `split` the streams are parts of one traffic: chance tells which of them a tuple belongs
+    to. The trace brings `trace_factor` times as many tuples a second as the bursts.
     """
 
     plan: Callable[[], SimulatedPlan]
@@ -42,6 +44,8 @@ class Setting:
     seconds: float = 60.0
     quantum_seconds: float = QUANTUM_SECONDS
     measure_seconds: float | None = None
+    split: bool = False
+    trace_factor: float = 1.0
 
 
 def queue_size_experiment(
@@ -74,6 +78,28 @@ def process(workload: str, tuples_per_second: float) -> ArrivalProcess:
     )
 
 
+def arrivals_of(setting: Setting, workload: str, seed: int) -> dict[str, FloatArray]:
+    """What comes on each stream."""
+    factor = setting.trace_factor if workload == "trace" else 1.0
+    rates = {name: factor * rate for name, rate in setting.tuples_per_second.items()}
+    if setting.split:
+        return _split(process(workload, sum(rates.values())), rates, setting.seconds, seed)
+    return {
+        name: process(workload, rate).until(setting.seconds, 100 * seed + place)
+        for place, (name, rate) in enumerate(rates.items())
+    }
+
+
+def _split(
+    traffic: ArrivalProcess, rates: Mapping[str, float], seconds: float, seed: int
+) -> dict[str, FloatArray]:
+    """Each tuple of one traffic belongs to a stream by chance, to each as often as its rate is."""
+    times = traffic.until(seconds, 100 * seed)
+    shares = np.array(list(rates.values())) / sum(rates.values())
+    streams = np.random.default_rng((seed, 17)).choice(len(rates), len(times), p=shares)
+    return {name: times[streams == place] for place, name in enumerate(rates)}
+
+
 def run_setting(
     setting: Setting,
     seeds: Sequence[int],
@@ -85,10 +111,7 @@ def run_setting(
     series: dict[str, list[float]] = {}
     for workload in workloads:
         for seed in seeds:
-            arrivals = {
-                name: process(workload, rate).until(setting.seconds, 100 * seed + place)
-                for place, (name, rate) in enumerate(setting.tuples_per_second.items())
-            }
+            arrivals = arrivals_of(setting, workload, seed)
             for strategy in strategies:
                 record = _simulate(setting, strategy, arrivals, seed)
                 rows.append((workload, seed, strategy, *_summary(record)))

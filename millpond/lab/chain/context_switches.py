@@ -34,8 +34,8 @@ QUERIES = {
     "two operators": two_operators.SETTING,
     "four operators": four_operators.SETTING,
     "stored join": stored_join.PLAIN_SETTING,
-    "window join": window_join.SETTING,
-    "three queries": three_queries.SETTING,
+    "window join": window_join.PLAIN_SETTING,
+    "three queries": three_queries.PLAIN_SETTING,
 }
 CHAIN = "chain"
 STAYING: dict[str, object] = {"stay": True}

@@ -5,19 +5,34 @@ one earlier operator or two; costs are log-normal and rates follow from the stre
 selectivities.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from millpond.scheduling.snapshot import InputSnapshot, OperatorSnapshot, PlanSnapshot
 from millpond.scheduling.threads.virtual_operators import Edge, Placement, capacity_of
 
-STREAM_SHARE, JOIN_SHARE = 0.1, 0.25
-MEAN_COST_SECONDS, COST_SPREAD = 0.1, 1.0
+
+@dataclass(frozen=True)
+class Drawing:
+    """How graphs are drawn: which shares of the operators read streams and, of the others, join
+    two inputs; their log-normal costs, and the least that they pass."""
+
+    stream_share: float = 0.1
+    join_share: float = 0.25
+    mean_cost_seconds: float = 0.1
+    cost_spread: float = 1.0
+    least_passes: float = 0.2
 
 
-def random_plan(size: int, seed: int) -> PlanSnapshot:
+AS_CHOSEN = Drawing()
+
+
+def random_plan(size: int, seed: int, drawing: Drawing = AS_CHOSEN) -> PlanSnapshot:
     """A random graph with random costs and selectivities."""
     generator = np.random.default_rng((seed, size))
-    sources = [_sources(identity, generator) for identity in range(size)]
+    spread, mean_seconds = drawing.cost_spread, drawing.mean_cost_seconds
+    sources = [_sources(identity, generator, drawing) for identity in range(size)]
     readers: list[list[int]] = [[] for _ in range(size)]
     made: list[float] = []
     for identity, above in enumerate(sources):
@@ -26,8 +41,8 @@ def random_plan(size: int, seed: int) -> PlanSnapshot:
                 readers[each].append(identity)
     operators = []
     for identity, above in enumerate(sources):
-        cost = MEAN_COST_SECONDS * generator.lognormal(-(COST_SPREAD**2) / 2, COST_SPREAD)
-        selectivity = generator.uniform(0.2, 1.0)
+        cost = mean_seconds * generator.lognormal(-(spread**2) / 2, spread)
+        selectivity = generator.uniform(drawing.least_passes, 1.0)
         rates = [made[s] if isinstance(s, int) else generator.uniform(0.1, 1.0) for s in above]
         made.append(sum(rates) * selectivity)
         inputs = tuple(
@@ -40,10 +55,10 @@ def random_plan(size: int, seed: int) -> PlanSnapshot:
     return PlanSnapshot(tuple(operators))
 
 
-def _sources(identity: int, generator: np.random.Generator) -> list[int | str]:
-    if identity == 0 or generator.random() < STREAM_SHARE:
+def _sources(identity: int, generator: np.random.Generator, drawing: Drawing) -> list[int | str]:
+    if identity == 0 or generator.random() < drawing.stream_share:
         return [f"s{identity}"]
-    count = 2 if identity > 1 and generator.random() < JOIN_SHARE else 1
+    count = 2 if identity > 1 and generator.random() < drawing.join_share else 1
     return [int(each) for each in generator.choice(identity, count, replace=False)]
 
 
