@@ -2,6 +2,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+COMPILED := $(VENV)/.tests_compiled
 N ?= 1000
 EXAMPLES ?= 10
 KILLS ?= 50
@@ -41,10 +42,16 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP) ## live queries over bursty traffic in a browser; as moving text where there is none, about a minute
 	@$(BIN)/millpond demo
 
-test: $(STAMP) ## all tests, in five processes, which wait for half of their time; what failed is named last (TESTS='-m spark' chooses)
+# Once, by one process: five that begin together would each compile all tests for themselves.
+$(COMPILED): $(STAMP)
+	@echo 'Compiling the tests ...'
+	@$(BIN)/pytest --collect-only -q > /dev/null || true
+	@touch $@
+
+test: $(COMPILED) ## all tests, in five processes, which wait for half of their time; what failed is named last (TESTS='-m spark' chooses)
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(TESTS)
 
-test-fast: $(STAMP) ## the quick tests that need no JVM, about two minutes
+test-fast: $(COMPILED) ## the quick tests that need no JVM, about two minutes
 	$(BIN)/pytest -m 'not spark and not slow' -n $(FAST_WORKERS) --dist worksteal
 
 check: $(STAMP) docs-check ## ruff, mypy --strict, import contracts, docs

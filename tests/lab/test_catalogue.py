@@ -29,6 +29,6 @@ def test_an_unknown_experiment_is_refused_with_the_nearest_one() -> None:
 
 def test_what_runs_by_the_wall_clock_is_run_only_if_it_is_named() -> None:
     live = [each.name for each in catalogue.choose(["live"])]
-    assert set(live) == {"live-hmts", "live-burst", "live-orders"}
+    assert set(live) == {"live-hmts", "live-burst", "live-orders", "live-real-threads"}
     assert catalogue.choose(["live-burst", "live"])[0].name == "live-burst"
     assert not set(live) & {each.name for each in catalogue.choose([])}

@@ -29,6 +29,12 @@ class Statement(NamedTuple):
     verdict: str
 
     @property
+    def is_live(self) -> bool:
+        """Whether it is measured by the clock of a machine, so that no verdict is recorded."""
+        groups = {everything()[name].group for name, _ in ENTRY.findall(self.checked)}
+        return groups == {"live"}
+
+    @property
     def claims(self) -> list[tuple[str, str]]:
         """The recorded claims that check it."""
         found = []
@@ -79,6 +85,8 @@ def test_every_statement_has_an_entry_or_says_that_it_has_none() -> None:
 
 def test_each_entry_has_the_claims_that_are_named() -> None:
     for each in of("entry"):
+        if each.is_live:
+            continue
         for name, quoted in ENTRY.findall(each.checked):
             for part in re.findall(r'"([^"]+)"', quoted):
                 assert any(part in text for text in RECORDED.get(name, ())), (name, part)
@@ -86,6 +94,9 @@ def test_each_entry_has_the_claims_that_are_named() -> None:
 
 def test_verdicts_are_those_recorded() -> None:
     for each in of("entry"):
+        if each.is_live:
+            assert each.verdict in ("live: holds", "live: differs")
+            continue
         verdicts = [RECORDED[name][text] for name, text in each.claims]
         assert each.verdict == told(verdicts.count("holds"), verdicts.count("differs")), each
 

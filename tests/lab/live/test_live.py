@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from matplotlib.figure import Figure
 
-from millpond.lab.live import burst, hmts
+from millpond.lab.live import burst, hmts, real_threads
 from millpond.lab.live.bursts import STRATEGIES, Outcome, Run
 from millpond.lab.live.threads import MODES, TWO_TASKS, Case, page
 
@@ -60,3 +60,20 @@ def test_every_mode_does_a_case() -> None:
     assert all(case.seconds(None, mode) > 0 for mode in (*MODES, TWO_TASKS))
     assert case.modes == MODES  # in the driver there are no tasks
     assert replace(case, settings={"driver_rows": 0}).modes == (*MODES, TWO_TASKS)
+
+
+def test_threads_of_the_machine_pass_what_one_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = real_threads.chunks(3)
+    wanted = {int(number) for chunk in source for number in chunk}
+    for factor, selectivity in zip(real_threads.FACTORS, real_threads.SELECTIVITIES, strict=True):
+        wanted = {each for each in wanted if each * factor % 1000 < 1000 * selectivity}
+    for passed in real_threads.MODES.values():
+        assert passed(3, source) == 3 * len(wanted)
+    monkeypatch.setattr(real_threads, "QUERIES", (1, 4))
+    monkeypatch.setattr(
+        real_threads, "seconds", lambda mode, queries, _: queries ** (1 + (mode == "OTS") / 2)
+    )
+    tables = real_threads.run([1, 2])
+    claims = [(claim.measured, claim.verdict) for claim in real_threads.check(tables)]
+    assert claims == [("2.00 to 2.00 times; in 2 of 2 rounds", "holds")] * 2
+    real_threads.plot(tables, Figure())
