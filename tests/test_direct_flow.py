@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from millpond import Engine
 from millpond.execution.executor import Executors
@@ -128,10 +129,9 @@ def test_without_a_scheduler_the_answers_are_the_same(processors: int) -> None:
     assert outcome(simulation.recorder.close(simulation.now_seconds)) == EXPECTED
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [3, 5, 7])
-def test_random_queries_agree_with_the_reference(seed: int) -> None:
+@pytest.mark.parametrize("seed", [3, 7])
+def test_random_queries_agree_with_the_reference(spark: SparkSession, seed: int) -> None:
     """Who brings a tuple has all done that follows, so that each relation is as it is then."""
     way = replace(Way.drawn(seed).seldom_validated(), mode="direct", driver_rows=10**9)
-    failures = check(way.engines(None), seeded_case(seed, 4))
+    failures = check(way.engines(spark), seeded_case(seed, 4))
     assert not failures, failures[0]

@@ -14,7 +14,7 @@ from millpond.connectors.sinks import unique_names
 
 
 def json_value(value: Any) -> Any:
-    """A value as ``json.dumps`` takes it.
+    r"""A value as ``json.dumps`` takes it.
 
     A DECIMAL is a text: who reads a number of JSON may know no more of it than a double. A BINARY
     is in base64.

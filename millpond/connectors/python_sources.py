@@ -10,7 +10,7 @@ from contextlib import aclosing, closing
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from threading import Event
+from threading import Event, Thread
 from typing import Any
 
 import pyarrow as pa
@@ -29,6 +29,19 @@ from millpond.errors import InputError, MillpondError
 
 LOOK_SECONDS = 0.2
 """So often whoever waits for rows looks whether they are wanted still."""
+
+
+def _outside_of_loops(work: Callable[[], None]) -> None:
+    """Runs an event loop, in a thread of its own if this one is inside of another: pages that
+    nobody wants any more may be collected anywhere."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        work()
+        return
+    apart = Thread(target=work)
+    apart.start()
+    apart.join()
 
 
 class PythonSource:
@@ -114,8 +127,12 @@ class PythonSource:
             yield found
 
     def _awaited(self, items: AsyncIterable[Any]) -> Iterator[list[Any]]:
-        with asyncio.Runner() as runner, closing(self._run(runner, items)) as batches:
-            yield from batches
+        runner = asyncio.Runner()
+        try:
+            with closing(self._run(runner, items)) as batches:
+                yield from batches
+        finally:
+            _outside_of_loops(runner.close)
 
     def _run(self, runner: asyncio.Runner, items: Any) -> Any:
         batching = runner.run(self._begun(items))
@@ -123,7 +140,7 @@ class PythonSource:
             while found := runner.run(self._next(batching)):
                 yield found
         finally:
-            runner.run(self._ended(batching, items))
+            _outside_of_loops(lambda: runner.run(self._ended(batching, items)))
 
     async def _begun(self, items: AsyncIterable[Any]) -> Batching:
         return Batching(items, self._declaration.settings.page_rows)

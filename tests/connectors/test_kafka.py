@@ -346,7 +346,10 @@ def test_what_is_written_as_avro_is_read_as_avro(broker: Broker, tmp_path: Path)
     wrong = [b"", b"{}", b"\0\0\0\0\x07\x02\x02", b"\0\0\0\0\x08\x02\0"]
     broker.send(written, [*wrong, {"key": "k", "value": None}])
     options = {"format": "avro", "schema": AVRO, "registry_id": 7}
-    rows, bad = read(opened(broker, "id BIGINT, kafka_key STRING", written, True, **options))
+    columns = "id BIGINT, kafka_key STRING"
+    # brokers write the marker of a transaction later
+    wait_until(lambda: any(read(opened(broker, columns, written, True, **options))))
+    rows, bad = read(opened(broker, columns, written, True, **options))
     assert rows == [*((n, None) for n in range(20)), (None, "k")]
     assert [each.raw for each in bad] == wrong
 

@@ -139,6 +139,27 @@ def test_what_cannot_come_again_is_refused_or_a_gap() -> None:
     Reading(opened("numbers"), taken).until_there(3).end()
 
 
+def test_pages_may_be_collected_inside_of_an_event_loop() -> None:
+    has_ended = threading.Event()
+
+    @millpond.source(endless=True)
+    async def waiting():
+        try:
+            yield (1,)
+            await asyncio.Event().wait()
+        finally:
+            has_ended.set()
+
+    pages = opened("waiting").pages()
+    assert any(page.rows.num_rows for page in pages)
+
+    async def collect() -> None:
+        pages.close()
+
+    asyncio.run(collect())
+    assert has_ended.is_set()
+
+
 def test_who_waits_is_ended_and_tidies_up() -> None:
     has_ended = threading.Event()
 

@@ -94,7 +94,8 @@ export class PlanView {
   async suggest(chooses = false) {
     const found = await get(`/api/queries?${query({ limit: 20, find: chooses ? "" : $("plan-query").value.trim() })}`);
     $("plan-queries").replaceChildren(...found.map((each) => element("option", { value: each.name })));
-    if (chooses && found.length && !$("plan-query").value) { $("plan-query").value = found[0].name; this.anew(); }
+    const isTyping = document.activeElement === $("plan-query"); // what is typed is not added to a suggestion
+    if (chooses && found.length && !$("plan-query").value && !isTyping) { $("plan-query").value = found[0].name; this.anew(); }
   }
 
   // One look; a plan that takes the server long is asked for less often.
