@@ -109,7 +109,7 @@ def told(holds: int, differs: int) -> str:
 
 @pytest.mark.parametrize(("kind", "verdict"), [("none", "–"), ("test", "holds")])
 def test_what_is_no_entry_has_no_recorded_verdict(kind: str, verdict: str) -> None:
-    assert {each.verdict for each in of(kind)} == {verdict}
+    assert {each.verdict for each in of(kind)} <= {verdict}
 
 
 def test_tests_that_are_named_exist() -> None:
