@@ -98,9 +98,10 @@ export class Editor {
   async check() {
     const text = this.area.getValue();
     if (!text.trim()) { this.unmark(); this.say("Ctrl-Space completes, Ctrl-Enter registers."); return false; }
+    const mine = this.checks = (this.checks ?? 0) + 1; // an answer that comes behind a later one says nothing
     try {
       const { ok, problems, warnings, statements } = await call("POST", "/api/check", { text });
-      if (text !== this.area.getValue()) return false;
+      if (text !== this.area.getValue() || mine !== this.checks) return false;
       this.declared = Object.fromEntries(statements.filter((each) => each.name && each.columns.length).map((each) => [each.name, each.columns]));
       if (this.edited === null) $("register").textContent = statements.length && !statements.some((each) => each.does === "create") ? "Run" : "Register";
       if (!ok) { this.mark(problems[0].line, problems[0].column, problems[0].message); return false; }
@@ -109,7 +110,7 @@ export class Editor {
       this.say(`No errors: ${one}.`);
       if (warnings.length) this.mark(warnings[0].line, warnings[0].column, `warning: ${warnings[0].message}`, "doubtful");
       return statements;
-    } catch (error) { this.say(error.message, true); return false; }
+    } catch (error) { if (mine === this.checks) this.say(error.message, true); return false; }
   }
 
   complete() {
@@ -210,6 +211,7 @@ export class Editor {
   }
 
   async register() {
+    clearTimeout(this.waiting); // what it says is not said over by a look at the text that was due
     const statements = await this.check();
     if (!statements) return;
     const only = statements.length === 1 ? statements[0] : null;
