@@ -123,11 +123,11 @@ class Admission:
         largest = np.maximum.accumulate(np.append(first, times))
         over = largest - self.delay_ticks - 1
         over[0] = self.promise(self.largest)
-        disorder, behind, at = self.disorder, np.maximum(largest[:-1] - times, 0), 0
+        disorder, at = self.disorder, 0
         while disorder is not None and at < len(times):
             end = min(len(times), at + disorder.tuples_left)
             over[at + 1 : end] = largest[at + 1 : end] - disorder.delay - 1
-            disorder = disorder.followed(behind[at:end])
+            disorder = disorder.followed(np.maximum(largest[at:end] - times[at:end], 0))
             over[end] = largest[end] - disorder.delay - 1
             at = end
         return np.maximum.accumulate(over), disorder
