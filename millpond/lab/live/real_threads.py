@@ -14,6 +14,7 @@ import statistics
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from queue import SimpleQueue
 from typing import Any, TypeAlias
 
@@ -21,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from millpond.lab.experiment import Claim, Figure, Tables, experiment
+from millpond.lab.sentences import ABOVE_ONE, Sentence, judged, measured
 
 Chunk: TypeAlias = npt.NDArray[np.int64]
 Waiting: TypeAlias = SimpleQueue[Chunk | None]
@@ -31,8 +33,6 @@ FACTORS = (7919, 104_729, 1_299_709, 15_485_863, 179_424_673)
 THOUSAND = 1000
 QUERIES = (1, 10, 50, 100, 200)
 ELEMENTS, CHUNK = 10_000, 100
-SHARE = 0.9
-"""What is said of rounds is so if it is so in this share of them."""
 
 
 def selected(chunk: Chunk, number: int) -> Chunk:
@@ -82,13 +82,9 @@ def in_threads(queries: int, source: Iterable[Chunk]) -> int:
         line: list[Waiting] = [SimpleQueue() for _ in SELECTIVITIES]
         firsts.append(line[0])
         for number, pair in enumerate(zip(line, [*line[1:], None], strict=True)):
-            works.append(_bound(selection, query, number, *pair))
+            works.append(partial(selection, query, number, *pair))
     _run(works, source, firsts)
     return sum(counts)
-
-
-def _bound(work: Callable[..., None], *arguments: Any) -> Callable[[], None]:
-    return lambda: work(*arguments)
 
 
 def _run(works: Sequence[Callable[[], None]], source: Iterable[Chunk], firsts: list[Any]) -> None:
@@ -105,6 +101,20 @@ def _run(works: Sequence[Callable[[], None]], source: Iterable[Chunk], firsts: l
         thread.join()
 
 
+SENTENCES: Sequence[Sentence[dict[int, float]]] = (
+    Sentence(
+        "a significant difference between OTS and DI",
+        "how many times as long OTS takes, most queries",
+        lambda ratios: ratios[QUERIES[-1]],
+        1.4,  # what it is for one query in section 6.4
+    ),
+    Sentence(
+        "the more queries are running, the better is DI",
+        "the same against one query",
+        lambda ratios: ratios[QUERIES[-1]] / ratios[QUERIES[0]],
+        ABOVE_ONE,
+    ),
+)
 MODES = {"DI": directly, "OTS": in_threads}
 
 
@@ -139,32 +149,9 @@ def plot(tables: Tables, figure: Figure) -> None:
 
 def check(tables: Tables) -> list[Claim]:
     """The sentences of the section, round by round."""
-    ratios = [
-        dict(zip(QUERIES, each, strict=True))
-        for each in zip(*(_ratios(tables)[queries] for queries in QUERIES), strict=True)
-    ]
-    fewest, most = QUERIES[0], QUERIES[-1]
-    return [
-        _claim(
-            f'"a significant difference between OTS and DI", {most} queries',
-            "OTS at least 1.4 times as long",
-            [each[most] for each in ratios],
-            1.4,
-        ),
-        _claim(
-            f'"the more queries are running, the better is DI", {most} against {fewest}',
-            "the ratio is larger",
-            [each[most] / each[fewest] for each in ratios],
-            1.0,
-        ),
-    ]
-
-
-def _claim(text: str, expected: str, found: Sequence[float], least: float) -> Claim:
-    holding = sum(each >= least for each in found)
-    spread = f"{min(found):.2f} to {max(found):.2f} times; in {holding} of {len(found)} rounds"
-    expected = f"{expected}, in {SHARE:.0%} of the rounds"
-    return Claim(text, expected, spread, holding >= SHARE * len(found))
+    found = _ratios(tables)
+    rounds = (dict(zip(found, each, strict=True)) for each in zip(*found.values(), strict=True))
+    return judged(SENTENCES, measured(SENTENCES, rounds))
 
 
 def _ratios(tables: Tables) -> dict[int, list[float]]:
