@@ -148,6 +148,21 @@ def test_queries_and_views_keep_the_zone_in_which_they_were_registered(tmp_path:
         assert (last["h"], last["day"]) == (22, date(2024, 7, 3))
 
 
+def test_a_window_changes_in_the_zone_in_which_its_query_was_registered() -> None:
+    with Engine() as engine:
+        engine.execute(
+            "CREATE STREAM S (t TIMESTAMP) TIMESTAMP BY t; SET time_zone = 'Europe/Berlin';"
+            "CREATE QUERY q AS SELECT hour(t) AS h FROM S [RANGE 1 HOUR]; SET time_zone = 'UTC'"
+        )
+        altered = "ALTER QUERY q SET WINDOW OF S = RANGE 2 HOURS"
+        with pytest.raises(CqlError, match="in another time zone than UTC: SET time_zone as it"):
+            engine.execute(altered)
+        engine.execute(f"SET time_zone = 'Europe/Berlin'; {altered}; SET time_zone = 'UTC'")
+        engine.push("S", [(datetime(2026, 1, 1, 12),)])
+        engine.finish()
+        assert {row["h"] for row in engine.results("q").to_pylist()} == {13}
+
+
 def test_the_zone_of_an_engine_is_a_setting() -> None:
     with Engine({"time_zone": "Asia/Tokyo"}) as engine:
         engine.execute(

@@ -8,7 +8,7 @@ from datetime import date
 from millpond.catalog import Catalog
 from millpond.cql.algebra import WINDOW_BOUNDS, Project, UntilWindow, WithTime
 from millpond.cql.check.clock import in_units
-from millpond.cql.check.hops import check_time, tick_of
+from millpond.cql.check.hops import check_time, days_of_unit, tick_of
 from millpond.cql.expressions import Call, Column, Expression, Literal
 from millpond.cql.node import Node
 from millpond.cql.text.from_clause import Window
@@ -19,7 +19,6 @@ from millpond.schema import Type
 from millpond.settings import format_duration
 from millpond.time_zones import UTC
 
-DAYS = {"DAY": 1, "WEEK": 7}
 _SECOND = 1_000_000
 _FIRST = Literal(date(1970, 1, 1), Type.DATE)
 """From which days are counted."""
@@ -27,9 +26,7 @@ _FIRST = Literal(date(1970, 1, 1), Type.DATE)
 
 def is_of_days(stream: Node, window: Window, catalog: Catalog) -> bool:
     """Whether a window is one of days of a time zone; a stream without TIMESTAMPs has none."""
-    unit = window.args["length"].args.get("unit")
-    is_of_calendar = unit is not None and unit.name.upper().removesuffix("S") in DAYS
-    has_days = is_of_calendar and zone_in_force() != UTC
+    has_days = days_of_unit(window, "length") > 0 and zone_in_force() != UTC
     return window.args["kind"] == "TUMBLE" and has_days and tick_of(stream, catalog) is not None
 
 
@@ -62,7 +59,7 @@ def day_windows(stream: Node, window: Window, catalog: Catalog) -> Node:
 def _days(window: Window) -> int:
     """How many days a window has."""
     length = window.args["length"]
-    unit = DAYS[length.args["unit"].name.upper().removesuffix("S")]
+    unit = days_of_unit(window, "length")
     number = number_of(length)
     if not number.isdecimal() or not 0 < int(number) * unit < _MOST:
         raise StatementError("a window has one or more whole days", length)

@@ -46,17 +46,22 @@ def _refuse_local_days(window: Window) -> None:
     """Refuses days of a time zone in which they are not equally long."""
     zone = zone_in_force()
     for part in ("length", "slide"):
-        length = window.args.get(part)
-        unit = None if length is None else length.args.get("unit")
-        if zone != UTC and unit is not None and unit.name.upper().removesuffix("S") in _DAYS:
+        if zone != UTC and days_of_unit(window, part):
             raise StatementError(
                 f"windows that hop are equally long, and days of {zone} have 23 to 25 hours: write "
                 "[TUMBLE 1 DAY], or 24 HOURS",
-                length,
+                window.args[part],
             )
 
 
-_DAYS = ("DAY", "WEEK")
+def days_of_unit(window: Window, part: str) -> int:
+    """How many days the unit of a length of a window has; 0 if it is none of days."""
+    length = window.args.get(part)
+    unit = None if length is None else length.args.get("unit")
+    return 0 if unit is None else _DAYS.get(unit.name.upper().removesuffix("S"), 0)
+
+
+_DAYS = {"DAY": 1, "WEEK": 7}
 
 
 def length_of(window: Window, part: str, catalog: Catalog) -> int:

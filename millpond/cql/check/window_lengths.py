@@ -14,11 +14,12 @@ ANEW = "DROP the query and CREATE it anew"
 def with_length(entry: QueryEntry, change: WindowLength, catalog: Catalog) -> tuple[Node, str]:
     """The plan and the text of a query with another length of one window.
 
-    The text is checked as if it were registered now, so views must be what they were.
+    The text is checked as if it were registered now, so views and the zone must be what they were.
     """
     if not entry.text or _checked(entry.text, entry, catalog) != entry.plan:
         raise StatementError(
-            f'query "{entry.name}" reads a view that was dropped since: {ANEW}',
+            f'query "{entry.name}" reads a view that was dropped since, or was registered in '
+            f"another time zone than {catalog.time_zone}: SET time_zone as it was, or {ANEW}",
             change.source.offset,
         )
     first, last = _place(entry, change)
