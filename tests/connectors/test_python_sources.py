@@ -139,7 +139,8 @@ def test_what_cannot_come_again_is_refused_or_a_gap() -> None:
     Reading(opened("numbers"), taken).until_there(3).end()
 
 
-def test_pages_may_be_collected_inside_of_an_event_loop() -> None:
+def declared_waiting() -> threading.Event:
+    """Declares a source `waiting` of one row that waits then; what is set when it has ended."""
     has_ended = threading.Event()
 
     @millpond.source(endless=True)
@@ -150,6 +151,11 @@ def test_pages_may_be_collected_inside_of_an_event_loop() -> None:
         finally:
             has_ended.set()
 
+    return has_ended
+
+
+def test_pages_may_be_collected_inside_of_an_event_loop() -> None:
+    has_ended = declared_waiting()
     pages = opened("waiting").pages()
     assert any(page.rows.num_rows for page in pages)
 
@@ -161,16 +167,7 @@ def test_pages_may_be_collected_inside_of_an_event_loop() -> None:
 
 
 def test_who_waits_is_ended_and_tidies_up() -> None:
-    has_ended = threading.Event()
-
-    @millpond.source(endless=True)
-    async def waiting():
-        try:
-            yield (1,)
-            await asyncio.Event().wait()
-        finally:
-            has_ended.set()
-
+    has_ended = declared_waiting()
     source = opened("waiting")
     assert (source.ends, source.is_live) == (False, True)
     Reading(source).until_there(1).end()
