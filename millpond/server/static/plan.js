@@ -87,7 +87,7 @@ export class PlanView {
     if ($("plan-mode").value === "query" && !$("plan-query").value) this.suggest(true);
     this.structure = "";
     this.asking = 0;
-    this.progress();
+    $("progress-box").hidden = true;
     return this.refresh();
   }
 
@@ -119,6 +119,7 @@ export class PlanView {
     this.listViews(plan.views);
     $("plan-fold").hidden = !this.opened.size;
     if (this.chosen) await this.table();
+    await this.progress();
   }
 
   draw(plan) {
@@ -294,7 +295,6 @@ export class PlanView {
     this.near();
     await this.table();
     if (["operator", "shape", "view"].includes(kind)) await this.showQueries(name);
-    this.progress();
   }
 
   async showQueries(box) {
@@ -347,21 +347,19 @@ export class PlanView {
     $("control-near").replaceChildren(...buttons);
   }
 
+  // The progress chart of the one query shown, as soon as its operators are measured.
   async progress() {
     const name = this.query();
-    $("progress-box").hidden = !name;
-    if (!name) return;
-    try {
-      const { charts } = await get(`/api/queries/${encodeURIComponent(name)}/chart`);
-      const chart = charts[0];
-      if (!chart) throw new Error();
-      const xs = [...new Set([...chart.points, ...chart.envelope].map(([x]) => x))].sort((a, b) => a - b);
-      const course = (points) => xs.map((x) => points.findLast(([at]) => at === x)?.[1] ?? null);
-      if (xs.length < 2) throw new Error(); // a point alone is no course
-      this.chart?.close();
-      this.chart = new Plot($("progress"), { series: [{ label: "measured", points: { show: true, size: 7 } }, { label: "lower envelope", dash: [6, 4] }], value: bytes, x: seconds, xLabel: "work" });
-      this.chart.show([xs, course(chart.points), course(chart.envelope)]);
-    } catch { $("progress-box").hidden = true; }
+    let chart;
+    if (name) try { [chart] = (await get(`/api/queries/${encodeURIComponent(name)}/chart`)).charts; } catch { /* none yet */ }
+    if (name !== this.query()) return;
+    const { points = [], envelope = [] } = chart ?? {};
+    const xs = [...new Set([...points, ...envelope].map(([x]) => x))].sort((a, b) => a - b);
+    $("progress-box").hidden = xs.length < 2; // a point alone is no course
+    if (xs.length < 2) return;
+    const course = (of) => xs.map((x) => of.findLast(([at]) => at === x)?.[1] ?? null);
+    this.chart ??= new Plot($("progress"), { series: [{ label: "measured", points: { show: true, size: 7 } }, { label: "lower envelope", dash: [6, 4] }], value: bytes, x: seconds, xLabel: "work" });
+    this.chart.show([xs, course(points), course(envelope)]);
   }
 
   watch() {
