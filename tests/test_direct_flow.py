@@ -59,7 +59,7 @@ def test_a_push_returns_when_its_tuples_are_through_and_nobody_else_works(
         engine.execute(SCRIPT)
         engine.push("S", [(1, 2), (2, 3), (3, 4), (4, 4)])
         assert values(engine) == [2, 4]
-        assert engine.present_strategy is None
+        assert isinstance(engine.present_strategy, DirectFlow)
         engine.execute("INSERT INTO S VALUES (6, 8), (7, 8)")
         assert values(engine) == [2, 4, 4, 8]
         engine.advance("S", 10)
@@ -117,15 +117,12 @@ def push(engine: Engine) -> None:
 @pytest.mark.parametrize("processors", [1, 2])
 def test_without_a_scheduler_the_answers_are_the_same(processors: int) -> None:
     simulation = Simulation(shared_plan(), ARRIVALS, Conditions(processors=processors))
-    flow = DirectFlow(simulation)
-    for _ in range(40):
-        flow.turn()
-    other = SchedulingLoop(simulation, make("ots"))
-    for _ in range(40):
-        other.turn()
-    flow = DirectFlow(simulation)
-    while flow.turn():
-        pass
+    loop = SchedulingLoop(simulation, DirectFlow())
+    for strategy in (DirectFlow(), make("ots"), DirectFlow()):
+        loop.strategy = strategy
+        for _ in range(40):
+            loop.turn()
+    loop.run()
     assert outcome(simulation.recorder.close(simulation.now_seconds)) == EXPECTED
 
 

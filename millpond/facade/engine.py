@@ -56,7 +56,6 @@ from millpond.intake.pushing import push, push_changes
 from millpond.intake.reading import Allowance, ReadLimits
 from millpond.interruption import WholeLock, uninterrupted
 from millpond.planning.graph import Graph
-from millpond.scheduling.direct_flow import DirectFlow
 from millpond.scheduling.runtime import SchedulingLoop
 from millpond.scheduling.strategy import Strategy
 from millpond.scheduling.strategy_text import DIRECT
@@ -137,7 +136,7 @@ class Engine:
             self.arrivals,
             lambda: self.deliveries.is_all_written,
         )
-        self._loop: SchedulingLoop | DirectFlow | None = None
+        self._loop: SchedulingLoop | None = None
         self.queries.partitioning.strategy()
         self._recover()
 
@@ -346,17 +345,15 @@ class Engine:
 
     def use_strategy(self, strategy: Strategy) -> None:
         """Has another strategy decide from now on."""
-        if isinstance(self._loop, SchedulingLoop) and self.settings.mode != DIRECT:
+        if self._loop is not None:
             self._loop.strategy = strategy
-        else:
-            self._loop = None  # with another one, or without any
         if self.has_runtime:
             self.runtime.placement = self.runtime.placement.undecided()
 
     def use_partitions(self) -> None:
         """Has the partitions be as they are declared."""
         self.queries.partitioning.tell()
-        if isinstance(self._loop, SchedulingLoop):
+        if self._loop is not None:
             strategy = self.queries.partitioning.strategy()
             if isinstance(strategy, Unthreaded) != isinstance(self._loop.strategy, Unthreaded):
                 self.use_strategy(strategy)
@@ -635,7 +632,9 @@ class Engine:
             self.deliveries.hand_on(self.queries.fail)
         if not self.queries.outputs:
             return has_news
-        loop = self._loop = self._loop or self._new_loop()
+        loop = self._loop = self._loop or SchedulingLoop(
+            self.runtime, self.queries.partitioning.strategy()
+        )
         with uninterrupted:
             try:
                 return uninterrupted.call(loop.turn) or has_news
@@ -644,11 +643,6 @@ class Engine:
                 self.catalog.function_processes.interrupt()
                 self.runtime.cancel()
                 raise
-
-    def _new_loop(self) -> SchedulingLoop | DirectFlow:
-        if self.settings.mode == DIRECT:
-            return DirectFlow(self.runtime)
-        return SchedulingLoop(self.runtime, self.queries.partitioning.strategy())
 
     def _carry_through(self) -> None:
         """In the mode that has no scheduler: this thread works on what it has brought."""
@@ -809,7 +803,7 @@ class Engine:
     @property
     def present_strategy(self) -> Strategy | None:
         """The strategy in charge, once there is work."""
-        return self._loop.strategy if isinstance(self._loop, SchedulingLoop) else None
+        return None if self._loop is None else self._loop.strategy
 
     def statistics(self) -> dict[str, Any]:
         """The running plan as it was measured, as plain data, for `millpond simulate`."""

@@ -5,9 +5,9 @@ what they make, and nobody decides anything. There is no queue but those behind 
 partitions, and where users want one; what stands before one goes first.
 """
 
-from millpond.scheduling.decisions import PlaceQueues, RunOperator
-from millpond.scheduling.runtime import Runtime
-from millpond.scheduling.snapshot import PlanSnapshot
+from millpond.scheduling.decisions import Decision, PlaceQueues, RunOperator
+from millpond.scheduling.ready_queue import ReadyQueue
+from millpond.scheduling.snapshot import Observation, PlanSnapshot
 from millpond.scheduling.threads.virtual_operators import (
     Placement,
     elementary,
@@ -17,51 +17,16 @@ from millpond.scheduling.threads.virtual_operators import (
 
 
 class DirectFlow:
-    """Drives a runtime without a strategy, in the thread that calls it."""
+    """Carries on all that can be, in the thread that turns the loop: it has nothing to choose."""
 
-    def __init__(self, runtime: Runtime) -> None:
-        self.runtime = runtime
-        self._version: int | None = None
+    def __init__(self) -> None:
         self._edges: Placement | None = None
         self._wanted: PlaceQueues | None = None
         self._place: dict[int, int] = {}
-        self._ready: set[int] = set()
+        self._ready = ReadyQueue()
         self._running: set[int] = set()
 
-    def turn(self) -> bool:
-        """Carry on all that can be; False when nothing is left to do, ever."""
-        runtime = self.runtime
-        is_other = runtime.plan_version != self._version
-        if is_other:
-            self._version = runtime.plan_version
-            self._learn(runtime.plan())
-        for state in runtime.observe(is_other).changed:
-            (self._ready.add if state.ready else self._ready.discard)(state.operator)
-            (self._running.add if state.running else self._running.discard)(state.operator)
-        if self._wanted is not None:
-            return self._have_no_queues(self._wanted)
-        begun = [each for each in self._in_order() if self._begin(each)]
-        return bool(begun) or runtime.wait()
-
-    def _in_order(self) -> list[int]:
-        return sorted(self._ready, key=self._place.__getitem__)
-
-    def _begin(self, operator: int) -> bool:
-        if not self.runtime.has_free_processor():
-            return False
-        self._ready.discard(operator)
-        self.runtime.perform(RunOperator(operator))
-        return True
-
-    def _have_no_queues(self, wanted: PlaceQueues) -> bool:
-        """Have queues go once nothing runs."""
-        if self._running:
-            return self.runtime.wait()
-        self._wanted = None
-        self.runtime.perform(wanted)
-        return True
-
-    def _learn(self, plan: PlanSnapshot) -> None:
+    def plan_changed(self, plan: PlanSnapshot) -> None:
         """Know the operators upstream first, and want no queue between them."""
         self._place = {operator: place for place, operator in enumerate(plan.upstream_first)}
         self._ready.clear()
@@ -70,3 +35,22 @@ class DirectFlow:
         if operator_edges(whole) != self._edges:
             self._edges = operator_edges(whole)
             self._wanted = PlaceQueues(stream_edges(whole))
+
+    def observe(self, observation: Observation) -> None:
+        """Know what is ready and what runs."""
+        for state in observation.changed:
+            if state.ready:
+                self._ready.put(state.operator, (self._place[state.operator],))
+            else:
+                self._ready.discard(state.operator)
+            (self._running.add if state.running else self._running.discard)(state.operator)
+
+    def decide(self) -> Decision | None:
+        """What comes first upstream; queues go once nothing runs."""
+        if self._wanted is None:
+            first = self._ready.best()
+            return None if first is None else RunOperator(first)
+        if self._running:
+            return None
+        wanted, self._wanted = self._wanted, None
+        return wanted

@@ -10,6 +10,7 @@ from inspect import signature
 from typing import NamedTuple
 
 from millpond.errors import StrategyError
+from millpond.scheduling.direct_flow import DirectFlow
 from millpond.scheduling.registry import find, make, names
 from millpond.scheduling.snapshot import PartitionSnapshot
 from millpond.scheduling.strategy import Strategy, simulator_only
@@ -63,7 +64,7 @@ def engine_strategy(
     """The strategy of that text, able to drive Spark, with the budget as its memory if it has one.
 
     A mode other than free has it in the threads of the HMTS paper: `di`, `gts`, `ots`, `hmts`; in
-    the mode `direct` it is not asked. With partitions of users it decides for what is in none of
+    the mode `direct` it is not asked, and nothing is chosen. With partitions of users it decides for what is in none of
     them.
 
     >>> engine_strategy("threshold(beta = 0.8)", budget_bytes=1e9).memory_bytes
@@ -73,6 +74,8 @@ def engine_strategy(
     if mode not in ("free", DIRECT):
         name, settings = _in_threads(mode, name, settings)
     strategy = _driving(name, settings, budget_bytes)
+    if mode == DIRECT:
+        return DirectFlow()
     if has_partitions and not isinstance(strategy, ThreeLevels):
         return Unthreaded(name, settings)
     return strategy
