@@ -36,6 +36,7 @@ LEAST_SHARED_BYTES, LEAST_DISK_BYTES = 256 * 2**20, 2**30
 LEAST_FILES = 4_096
 EXTRAS = {
     "avro": "fastavro",
+    "delta": "deltalake",
     "kafka": "confluent_kafka",
     "mqtt": "paho",
     "postgres": "psycopg",

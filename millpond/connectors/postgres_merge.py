@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from millpond.connectors.postgres_rows import CHANGED, GONE, NEW
+from millpond.connectors.changed_rows import CHANGED, GONE, NEW
 from millpond.connectors.postgres_tables import listed, quoted
 
 STAGE = "pg_temp.millpond_stage"

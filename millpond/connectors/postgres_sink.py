@@ -16,17 +16,10 @@ from uuid import uuid4
 
 import pyarrow as pa
 
+from millpond.connectors.changed_rows import NEW, changes_of_each, last_of_each, repeated
 from millpond.connectors.postgres_client import Server
 from millpond.connectors.postgres_merge import KIND, STAGE, Merge
-from millpond.connectors.postgres_rows import (
-    NEW,
-    changes_of_each,
-    checked,
-    copied,
-    last_of_each,
-    repeated,
-    without_nul,
-)
+from millpond.connectors.postgres_rows import checked, copied, without_nul
 from millpond.connectors.postgres_tables import (
     TAKES,
     Table,

@@ -26,6 +26,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 BUILT_IN = {
     "burst": "millpond.connectors.burst",
     "csv": "millpond.connectors.csv_files",
+    "delta": "millpond.connectors.delta",
     "http": "millpond.connectors.http",
     "json": "millpond.connectors.json_lines",
     "kafka": "millpond.connectors.kafka",

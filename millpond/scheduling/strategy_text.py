@@ -64,8 +64,8 @@ def engine_strategy(
     """The strategy of that text, able to drive Spark, with the budget as its memory if it has one.
 
     A mode other than free has it in the threads of the HMTS paper: `di`, `gts`, `ots`, `hmts`; in
-    the mode `direct` it is not asked, and nothing is chosen. With partitions of users it decides for what is in none of
-    them.
+    the mode `direct` it is not asked, and nothing is chosen. With partitions of users it decides
+    for what is in none of them.
 
     >>> engine_strategy("threshold(beta = 0.8)", budget_bytes=1e9).memory_bytes
     1000000000.0

@@ -1,5 +1,5 @@
-"""Kills an engine that follows a file, and one that follows tables of PostgreSQL:
-``python -m tests.connectors.source_kills --n 200``."""
+"""Kills an engine that follows a file, one between tables of Delta Lake, and one that follows
+tables of PostgreSQL: ``python -m tests.connectors.source_kills --n 200``."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.connectors.test_delta import kills_between_tables
 from tests.connectors.test_followed_files import kills_while_a_file_grows
 from tests.connectors.test_postgres_source import kills_behind_tables
 from tests.postgres_server import PostgresServer
@@ -24,6 +25,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     _kill("a file that grows", kills_while_a_file_grows, given.seed, given.n)
+    _kill("tables of Delta Lake", kills_between_tables, given.seed, given.n)
     server = PostgresServer()
     try:
         _kill("tables", lambda *each: kills_behind_tables(server, *each), given.seed, given.n)
