@@ -32,7 +32,7 @@ def main() -> None:
                 report.ratio(
                     f"{case.name}: {goal.slower} against {goal.quicker}",
                     goal.ratio(found),
-                    goal.at_least,
+                    goal.at_least(found),
                     millpond=told,
                 )
             if TWO_TASKS in seconds:

@@ -2,14 +2,16 @@
 
 A disk is simulated that keeps for certain only what was forced onto it (`fsync`): of everything
 else each file, name and sector is there as it was last written, or as it was last forced, or torn,
-by seed. An engine works on it, and at each change of a file the power may be cut. What is left is
-opened again: all that was acknowledged must be there, and nothing that is wrong. The death of the
-process alone, after which all that was written is there, is one of the cuts.
+by seed. It is full for a while, or cannot write, or is slow, by seed too: what was refused then is
+asked for again. An engine works on it, and at each change of a file the power may be cut. What is
+left is opened again: all that was acknowledged must be there, and nothing that is wrong. The death
+of the process alone, after which all that was written is there, is one of the cuts.
 """
 
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import random
 import shutil
@@ -18,15 +20,16 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow.parquet as pq
 
 from millpond import Engine
-from millpond.errors import MillpondError
+from millpond.errors import MillpondError, UnforcedError
 from tests.crashing import die, validate_open
 from tests.failing_disk import BY_PATH, FailingDisk, used
 
@@ -35,6 +38,14 @@ SECTOR = 512
 
 CUTS = 24
 """At so many moments of a run the power is cut."""
+
+TROUBLES, LONGEST = 4, 8
+"""So often at most a disk is in trouble in a run, for so many changes of files at most."""
+
+REFUSALS = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+SLOW_SECONDS = 0.002
+
+T = TypeVar("T")
 
 Tree = dict[str, bytes | None]
 """What is below a folder: files with their content, folders with none."""
@@ -46,14 +57,19 @@ Tree = dict[str, bytes | None]
 class CutDisk(FailingDisk):
     """Knows what was forced, and tells at some changes what a cut of the power would leave.
 
-    It refuses nothing. ``cut`` is called at each change of a file, before it is made.
+    ``cut`` is called at each change of a file, before it is made. ``troubles`` are changes of the
+    store that it refuses, by the number of an error, or makes slowly, by 0.
     """
 
     by_path = (*BY_PATH, "unlink")
 
-    def __init__(self, directory: Path, cut: Callable[[CutDisk], None]) -> None:
+    def __init__(
+        self, directory: Path, cut: Callable[[CutDisk], None], troubles: Mapping[int, int]
+    ) -> None:
         super().__init__(directory, 0, sys.maxsize, stays=False)
-        self._root, self._cut = directory, cut
+        self._root, self._cut, self._troubles = directory, cut, troubles
+        self._store = f"{directory / 'store'}{os.sep}"
+        self.refused = 0
         self._content: dict[int, bytes] = {}
         """What was forced of files, by their numbers."""
         self._names: dict[int, dict[str, int]] = {}
@@ -65,12 +81,20 @@ class CutDisk(FailingDisk):
             self.forced(folder)
 
     def fails(self, path: object) -> bool:
-        """A file is about to be changed; that does not fail."""
-        if not self.is_over and os.fspath(path).startswith(self._below):  # type: ignore[call-overload]
-            with self._guard:
-                self.count += 1
-                self._cut(self)
-        return False
+        """A file is about to be changed: whether that fails."""
+        name = os.fspath(path)  # type: ignore[call-overload]
+        if self.is_over or not name.startswith(self._below):
+            return False
+        with self._guard:
+            self.count += 1
+            self._cut(self)
+            self._number = (
+                self._troubles.get(self.count, -1) if name.startswith(self._store) else -1
+            )
+            if self._number == 0:
+                time.sleep(SLOW_SECONDS)
+            self.refused += self._number > 0
+            return self._number > 0
 
     def forced(self, path: Path) -> None:
         """A file or folder was forced onto the disk."""
@@ -216,7 +240,8 @@ class Run:
         self._rng = random.Random(f"run {seed}")
         self.ledger, self.going_on = Ledger(), going_on
         self.cuts: list[Cut] = []
-        self._changes = 0
+        self.refused = 0
+        """How many changes of files the disk has refused."""
         self._wanted: set[int] = set()
 
     def engine(self, folder: Path) -> Engine:
@@ -243,26 +268,42 @@ class Run:
 
     def cut_somewhere(self) -> None:
         """Runs undisturbed, and notes at some changes of files what a cut there would leave."""
-        changes = self._changes_of_a_run()
+        changes = self._changes_of_a_run({})
         self._wanted = set(self._rng.sample(range(1, changes + 1), min(CUTS, changes)))
         shutil.rmtree(self.folder)
-        self._changes_of_a_run()
+        self._changes_of_a_run(_troubles(changes, self._rng))
 
-    def _changes_of_a_run(self) -> int:
+    def _changes_of_a_run(self, troubles: Mapping[int, int]) -> int:
         (self.folder / "out").mkdir(parents=True)
         self.ledger = Ledger()
-        disk = CutDisk(self.folder, self._look)
+        disk = CutDisk(self.folder, self._look, troubles)
         try:
             with used(disk):
-                engine = self.engine(self.folder)
-                for call in self.script():
-                    call(engine)
-                    self.ledger = ledger_of(engine)
+                engine = self._opened(disk)
+                while not self._is_done(engine, disk):
+                    die(engine)
+                    engine = self._opened(disk)
                 disk.is_over = True
             die(engine)
         finally:
             disk.close()
+        self.refused += disk.refused
         return disk.count
+
+    def _opened(self, disk: CutDisk) -> Engine:
+        return _asked_until_done(disk, lambda: self.engine(self.folder), opens=True)
+
+    def _is_done(self, engine: Engine, disk: CutDisk) -> bool:
+        """Does all that is asked for; False if the store is to be opened again for that."""
+        try:
+            for call in self.script():
+                _asked_until_done(disk, partial(call, engine))
+                self.ledger = ledger_of(engine)
+        except MillpondError as error:
+            if not _is_in_doubt(error):
+                raise
+            return False
+        return True
 
     def _look(self, disk: CutDisk) -> None:
         if disk.count in self._wanted:
@@ -279,6 +320,31 @@ class Run:
                 call(engine)
             shown = ledger_of(engine).shown
         return shown, sinks_in(folder / "out")
+
+
+def _troubles(changes: int, rng: random.Random) -> dict[int, int]:
+    """When a disk refuses to change files, and when it is slow."""
+    found: dict[int, int] = {}
+    for _ in range(rng.randint(0, TROUBLES)):
+        first, number = rng.randint(1, changes), rng.choice((*REFUSALS, 0))
+        found |= dict.fromkeys(range(first, first + rng.randint(1, LONGEST)), number)
+    return found
+
+
+def _asked_until_done(disk: CutDisk, call: Callable[[], T], opens: bool = False) -> T:
+    """Asks again what was refused because of the disk, unless a store has to be opened for that."""
+    while True:
+        refused = disk.refused
+        try:
+            return call()
+        except MillpondError as error:
+            if disk.refused == refused or (_is_in_doubt(error) and not opens):
+                raise
+
+
+def _is_in_doubt(error: BaseException | None) -> bool:
+    """Whether an error says that a store has to be opened again."""
+    return error is not None and (isinstance(error, UnforcedError) or _is_in_doubt(error.__cause__))
 
 
 def _executing(text: str) -> Callable[[Engine], None]:

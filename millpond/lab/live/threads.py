@@ -125,18 +125,30 @@ class Goal:
     case: str
     slower: str
     quicker: str
-    at_least: float
+    times: float
+    rival: str = ""
+    """What a machine can do at best is not known before: ``times`` is the share then of how many
+    times sooner this one is."""
+
+    def at_least(self, found: Mapping[str, Mapping[str, float]]) -> float:
+        """How many times sooner it has to be."""
+        most = self._ratio(found, self.rival) if self.rival else 1.0
+        return self.times * most
 
     def ratio(self, found: Mapping[str, Mapping[str, float]]) -> float:
         """How many times sooner it is."""
-        return found[self.case][self.slower] / found[self.case][self.quicker]
+        return self._ratio(found, self.quicker)
+
+    def _ratio(self, found: Mapping[str, Mapping[str, float]], quicker: str) -> float:
+        return found[self.case][self.slower] / found[self.case][quicker]
 
 
 GOALS = (
-    Goal("one slow operator", "gts", "hmts", 1.5),
+    Goal("one slow operator", "gts", "hmts", 0.9, rival=TWO_TASKS),
     Goal("a cheap chain", "gts", "di", 1.0),
     Goal("a cheap chain", "ots", "di", 1.0),
     Goal("many cheap queries", "ots", "di", 1.0),
     Goal("many cheap queries", "ots", "hmts", 1.0),
 )
-"""The paper's Figure 8 compares OTS with DI; of GTS it says that it is inferior to both."""
+"""The paper's Figure 8 compares OTS with DI; of GTS it says that it is inferior to both. How much
+two threads can do more than one depends on the machine: Spark's own two tasks tell."""
