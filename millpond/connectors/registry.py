@@ -14,7 +14,7 @@ from millpond.connectors.declared_functions import DECLARED, PythonFunction
 from millpond.connectors.hidden import HiddenSource
 from millpond.connectors.secrets import Secret, hiding, resolved
 from millpond.connectors.sinks import NamedSink, Results, Sink, write_fault
-from millpond.connectors.sources import Declaration, Source
+from millpond.connectors.sources import Declaration, Source, no_session
 from millpond.errors import InputError, MillpondError
 from millpond.settings import Settings
 from millpond.spelling import nearest, suggestion
@@ -36,6 +36,7 @@ BUILT_IN = {
     "push": "millpond.connectors.push",
     "rate": "millpond.connectors.rate",
     "socket": "millpond.connectors.sockets",
+    "spark": "millpond.spark.formats",
     "stdin": "millpond.connectors.stdin",
     "webhook": "millpond.connectors.webhook",
     "websocket": "millpond.connectors.websocket",
@@ -48,6 +49,7 @@ def open_source(
     directory: Path | None = None,
     claims: Claims | None = None,
     lasts: bool = True,
+    session: Callable[[], Any] = no_session,
 ) -> Source:
     """The source of a stream or relation; relative file names start at ``directory``.
 
@@ -67,6 +69,7 @@ def open_source(
         lasts,
         entry.key if isinstance(entry, RelationEntry) else (),
         isinstance(entry, RelationEntry) and entry.on_conflict == "replace",
+        session,
     )
     try:
         given = _resolved(entry.source)
@@ -87,23 +90,25 @@ def open_sink(
     directory: Path | None = None,
     claims: Claims | None = None,
     resume: Any = None,
+    session: Callable[[], Any] = no_session,
 ) -> NamedSink:
     """The sink that a query's INTO names; ``resume``: what its mark was when a run ended."""
     if query.sink is None:
         raise InputError(f"query {query.name} has no INTO")
     claims = claims or Claims()
     schema, is_stream = query.plan.schema, query.plan.is_stream
-    results = Results(query.name, schema, directory or Path(), claims, resume, is_stream)
-    given = _resolved(query.sink)
-    with hiding(_secrets_of(given)):
+    given = directory or Path(), claims, resume, is_stream, session
+    results = Results(query.name, schema, *given)
+    called = _resolved(query.sink)
+    with hiding(_secrets_of(called)):
         try:
-            sink: Sink = _call(given, "sink", results)
+            sink: Sink = _call(called, "sink", results)
         except (OSError, MillpondError) as error:
             claims.release(query.name)
             if isinstance(error, OSError):
                 raise write_fault(query.name, str(query.sink), error) from error
             raise
-    return NamedSink(sink, query.name, str(query.sink), _secrets_of(given))
+    return NamedSink(sink, query.name, str(query.sink), _secrets_of(called))
 
 
 def names(role: str) -> list[str]:

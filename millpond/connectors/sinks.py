@@ -16,6 +16,7 @@ from millpond.connectors.claims import Claims
 from millpond.connectors.forcing import force_names, force_open
 from millpond.connectors.locations import STDIN, identity, located
 from millpond.connectors.secrets import Secret, hiding, revealed
+from millpond.connectors.sources import no_session
 from millpond.errors import OutputError
 from millpond.interruption import uninterrupted
 from millpond.schema import Field, Schema, Type
@@ -36,6 +37,8 @@ class Results:
     """What the sink's ``mark`` was when an earlier run ended: whatever it holds beyond goes."""
     is_stream: bool = True
     """Whether results only come; those of a relation come and go, by the signs of their weights."""
+    session: Callable[[], Any] = no_session
+    """The engine's session of Spark, started now if there is none yet."""
 
     @property
     def names(self) -> list[str]:

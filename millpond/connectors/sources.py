@@ -20,6 +20,11 @@ from millpond.schema import Schema
 from millpond.settings import Settings
 
 
+def no_session() -> Any:
+    """There is none: whoever opens the source or sink has no engine."""
+    raise InputError("Spark is not there: it is the engine's, and this is read or written by none")
+
+
 @dataclass(frozen=True)
 class Declaration:
     """What a source must deliver: the declared name and columns, and where files are looked for."""
@@ -38,6 +43,8 @@ class Declaration:
     """The columns of a relation's PRIMARY KEY."""
     replaces: bool = False
     """Whether a row takes the place of the one that has its key: ON CONFLICT REPLACE."""
+    session: Callable[[], Any] = no_session
+    """The engine's session of Spark, started now if there is none yet."""
 
 
 @dataclass(frozen=True)

@@ -23,15 +23,15 @@ def bad_rows_entry(entry: StreamEntry) -> QueryEntry | None:
 
 def open_source_of(ground: Ground, entry: StreamEntry | RelationEntry) -> Source:
     """Opens the source of a stream or relation."""
-    lasts = ground.store.is_durable
-    return open_source(entry, ground.settings_now, ground.directory, ground.claims, lasts)
+    where = ground.settings_now, ground.directory, ground.claims
+    return open_source(entry, *where, ground.store.is_durable, lambda: ground.spark)
 
 
 def open_sink_of(ground: Ground, entry: QueryEntry, resume: Any = None) -> NamedSink | None:
     """Opens the sink of a query, if it has one, to go on where a mark says."""
     if entry.sink is None:
         return None
-    sink = open_sink(entry, ground.directory, ground.claims, resume)
+    sink = open_sink(entry, ground.directory, ground.claims, resume, lambda: ground.spark)
     if ground.store.is_durable and sink.mark() is None:
         raise StateError(
             f"query {entry.name} INTO {entry.sink}: this sink can not go on after a restart, "
