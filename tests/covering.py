@@ -30,7 +30,7 @@ CREATED += "INSERT INTO Kinds VALUES (0, 5, 10), (1, 6, 60)"
 NUMBERS = ", ".join(
     f"{function}({kind}) AS {function}_{kind}"
     for kind in KINDS
-    for function in ("sum", "avg", "min", "max")
+    for function in ("sum", "avg", "min", "max", "stddev")
 )
 QUERIES = {
     "plain": f"SELECT window_start AS w, 0 AS g, count(*) AS count_all, {NUMBERS} FROM W "
@@ -111,9 +111,9 @@ def missed(seed, windows, queries=tuple(QUERIES), pages=PAGES):
 
 
 def is_within(near, column, value):
-    """Whether bounds have the truth; an answer that says there is none may have none."""
+    """Whether bounds have the truth; what is no number has no bound."""
     low, high = near[f"{column}_low"], near[f"{column}_high"]
-    return low is not None and low <= value <= high
+    return value is None or (low is not None and low <= value <= high)
 
 
 def most_misses(answers, risk=RISK):

@@ -33,6 +33,9 @@ QUERIES = {
     "filtered": GROUPED.format("WHERE v > 30"),
     "by_key": GROUPED.format("WHERE k > 0 AND v > 30"),
     "sliding": "SELECT count(*) AS n, sum(x) AS s FROM S [RANGE 20 SLIDE 10] WHERE v < 50",
+    "deviating": """SELECT k, stddev(x) AS d, variance(v) AS r FROM S [RANGE 20] WHERE v > 10
+      GROUP BY k""",
+    "deviating_all": "SELECT stddev(v) AS d, variance(x) AS r FROM S [RANGE 20 SLIDE 5]",
     "ever": "SELECT k, sum(x) AS s FROM S GROUP BY k",
     "arriving": "SELECT Istream count(*) AS n, avg(v) AS m FROM S [RANGE 20]",
     "met": """SELECT kind AS k, count(*) AS n, sum(x) AS s, min(v) AS l FROM S [RANGE 20], Kinds
@@ -182,7 +185,7 @@ def test_certain_bounds_hold_at_every_time_and_groups_are_not_lost():
     exact = fed(engine_with(QUERIES), tuples())
     sampled = fed(engine_with(QUERIES, TOLERATE), tuples(), 5, [10, 50, 100, 5, 30])
     keys = {"plain": None, "sliding": None, "grouped": "k", "filtered": "k", "by_key": "k"}
-    keys |= {"met": "k", "meeting": None, "meeting_one": "k", "meeting_some": "k"}
+    keys |= {"deviating": "k", "deviating_all": None, "met": "k", "meeting": None, "meeting_one": "k", "meeting_some": "k"}
     for name, key in keys.items():
         truth, found = answers(exact, name, key), answers(sampled, name, key)
         for at in truth.keys() & found.keys():
@@ -470,7 +473,7 @@ def test_who_sets_no_latency_or_waits_is_never_given_less():
 
 
 REFUSED = {
-    "SELECT x FROM S": "only counts, sums, averages, minima and maxima have bounds",
+    "SELECT x FROM S": "only counts, sums, averages, deviations, minima and maxima have bounds",
     "SELECT k, count(*) AS n FROM S GROUP BY k HAVING count(*) = 1": "write HAVING with <, <=,",
     "SELECT k, count(*) AS n FROM S GROUP BY k HAVING count(*) > 1 OR k > 1": "and AND; or leave",
     "SELECT k, count(*) AS n FROM S GROUP BY k HAVING count(*) + 1 > 2": "computed from aggregates",
@@ -479,7 +482,9 @@ REFUSED = {
     "SELECT avg(x) + 1 AS y FROM S": "y has no bound: it is computed from aggregates",
     "SELECT sum(x * x) AS y FROM S": "sum((x * x)) has no bound",
     "SELECT avg(DISTINCT v) AS y FROM S": "without DISTINCT",
-    "SELECT stddev(x) AS y FROM S": "count, sum, avg, min, max and count(DISTINCT) have",
+    "SELECT percentile(x, 0.5) AS y FROM S": "max, stddev, variance and count(DISTINCT) have",
+    "SELECT stddev(x * 2.0) AS y FROM S": "has no bound: of dropped tuples the least",
+    "SELECT count(DISTINCT v) AS n, stddev(v) AS y FROM S": "ask in a query of its own",
     "SELECT count(*) AS n FROM S [ROWS 5]": "write RANGE",
     "SELECT max_by(x, k) AS y FROM S": "depends on the order of rows has no bound",
     "SELECT count(*) AS n FROM S A [NOW], S B [NOW] WHERE A.k = B.k": "can meet several rows",

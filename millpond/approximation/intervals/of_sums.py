@@ -7,98 +7,36 @@ row. What is asked for is one column: the estimate, or an end of the certain or 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, fields
 from functools import lru_cache
 
 import numpy as np
 
 from millpond.approximation.checks import Floats
 from millpond.approximation.intervals.counts import count_of_distinct, count_of_hits
+from millpond.approximation.intervals.kept import (
+    Answers,
+    Counts,
+    Different,
+    Squares,
+    Sums,
+    room_of,
+    within,
+)
+from millpond.approximation.intervals.variances import stddev, variance
 from millpond.approximation.intervals.weighted import Weighted, mean_bounds_of
-
-_EPSILON = float(np.finfo(np.float64).eps)
-_CUT = 2.0**-95
-"""Sums of doubles leave out less than this of each value (``millpond/kernels/exact_sum.py``)."""
-
-
-@dataclass(frozen=True)
-class Counts:
-    """What was counted: rows that could have been dropped have a weight of more than 1."""
-
-    dropped: Floats
-    hits: Floats
-    """Kept rows that pass the filter."""
-    drawn_hits: Floats
-    """Those of them that could have been dropped."""
-    drawn: Floats
-    """Kept rows that could have been dropped, hits or not; then Σ w and Σ w (w - 1) of them."""
-    weights: Floats
-    spreads: Floats
-    hit_weights: Floats
-    hit_spreads: Floats
-    least_weight: Floats
-    most_weight: Floats
-
-    @property
-    def population(self) -> Floats:
-        """How many rows could have been dropped, or were."""
-        return self.drawn + self.dropped
-
-
-@dataclass(frozen=True)
-class Sums(Counts):
-    """What was added up of the values of hits: all, their sizes, those that could not have been
-    dropped; then Σ w x, Σ w (w - 1) x and Σ w (w - 1) x² of the others; and the least and largest
-    values of rows that could have been dropped, or were, and of all rows."""
-
-    total: Floats
-    sizes: Floats
-    """Σ |x|: by that much rounding may add up, also where values cancel."""
-    certain_total: Floats
-    values: Floats
-    first: Floats
-    second: Floats
-    low: Floats
-    high: Floats
-    least: Floats
-    most: Floats
-
-
-@dataclass(frozen=True)
-class Different:
-    """How many different values hits have: those of all, and of such as could not have been
-    dropped. All rows of a value were kept, or none."""
-
-    dropped: Floats
-    seen: Floats
-    sure: Floats
-    least_weight: Floats
-    most_weight: Floats
-
-
-@dataclass(frozen=True)
-class Answers:
-    """Estimates and bounds, one for each group."""
-
-    estimate: Floats
-    low: Floats
-    high: Floats
-    certain_low: Floats
-    certain_high: Floats
-
-    def side(self, name: str) -> Floats:
-        """One of its columns."""
-        column: Floats = getattr(self, name)
-        return column
 
 
 def answers_of(kind: str, columns: Sequence[Floats], risk: float) -> Answers:
-    """The answers of a kind: count, distinct, sum, avg, sum_of_hits or avg_of_hits."""
+    """The answers of a kind: count, distinct; sum, avg, variance, stddev; or these ``_of_hits``."""
     with np.errstate(all="ignore"):
         if kind == "distinct":
             return _distinct(Different(*columns), risk)
         if kind == "count":
             return _count(Counts(*columns), risk)
+        if kind in _DEVIATIONS:
+            of, is_filtered = Squares(*columns), kind.endswith(_OF_HITS)
+            return _DEVIATIONS[kind](of, risk, is_filtered)
         return _KINDS[kind](Sums(*columns), risk)
 
 
@@ -113,7 +51,7 @@ def _count(of: Counts, risk: float) -> Answers:
     low, high = known + np.floor(bounds[0]), known + np.ceil(bounds[1])
     share = np.where(of.weights > 0, of.hit_weights / of.weights, 0.5)
     estimate = np.rint(known + of.population * share)
-    return _within(estimate, low, high, of.hits, of.hits + of.dropped)
+    return within(estimate, low, high, of.hits, of.hits + of.dropped)
 
 
 @lru_cache(maxsize=4096)
@@ -131,7 +69,7 @@ def _distinct(of: Different, risk: float) -> Answers:
         least, most = (float(each[place]) for each in rates)
         bounds[:, place] = _binomial(int(drawn[place]), least, most, int(rows), risk)
     estimate, low, high = of.sure + bounds
-    return _within(np.rint(estimate), low, high, of.seen, of.seen + of.dropped)
+    return within(np.rint(estimate), low, high, of.seen, of.seen + of.dropped)
 
 
 @lru_cache(maxsize=4096)
@@ -175,8 +113,8 @@ def _total(
     )
     bounds = mean_bounds_of(sampled, risk)
     middle = np.where(of.weights > 0, of.values / of.weights, (low + high) / 2)
-    room = _room(of, of.sizes, of.hits, of.population)
-    return _within(
+    room = room_of(of, of.sizes, of.hits, of.population)
+    return within(
         of.certain_total + of.population * middle,
         of.certain_total + of.population * bounds[0] - room,
         of.certain_total + of.population * bounds[1] + room,
@@ -205,33 +143,13 @@ def _avg_of_hits(of: Sums, risk: float) -> Answers:
     low, high = mean_bounds_of(hits, risk)
     hit = np.maximum(of.hits, 1)
     one = np.ones(len(hit))
-    room = _room(of, of.sizes / hit, one, one)
+    room = room_of(of, of.sizes / hit, one, one)
     seen, rows = of.total / of.hits, of.hits + of.dropped
     ends = [(of.total + of.dropped * end) / rows for end in (of.low, of.high)]
     certain_low = np.where(of.hits > 0, np.minimum(seen, ends[0]), of.low) - room
     certain_high = np.where(of.hits > 0, np.maximum(seen, ends[1]), of.high) + room
     estimate = hits.values / hits.weights
-    return _within(estimate, low - room, high + room, certain_low, certain_high)
-
-
-def _room(of: Sums, sizes: Floats, hits: Floats, others: Floats) -> Floats:
-    """What rounding can do to so many hits of these sizes and so many other rows."""
-    size = np.maximum(np.abs(of.low), np.abs(of.high))
-    return 64 * _EPSILON * (sizes + others * size) + _CUT * (hits + others)
-
-
-def _within(
-    estimate: Floats, low: Floats, high: Floats, certain_low: Floats, certain_high: Floats
-) -> Answers:
-    """Confident bounds are inside the certain ones, and the estimate is inside both.
-
-    Where nothing is known that is a number, bounds are infinite.
-    """
-    certain_low = np.where(np.isnan(certain_low), -np.inf, certain_low)
-    certain_high = np.where(np.isnan(certain_high), np.inf, certain_high)
-    low = np.fmax(low, certain_low)
-    high = np.fmin(high, certain_high)
-    return Answers(np.clip(estimate, low, high), low, high, certain_low, certain_high)
+    return within(estimate, low - room, high + room, certain_low, certain_high)
 
 
 _KINDS: dict[str, Callable[[Sums, float], Answers]] = {
@@ -240,8 +158,15 @@ _KINDS: dict[str, Callable[[Sums, float], Answers]] = {
     "sum_of_hits": _sum_of_hits,
     "avg_of_hits": _avg_of_hits,
 }
+_OF_HITS = "_of_hits"
+_DEVIATIONS = {
+    f"{name}{ending}": function
+    for name, function in (("variance", variance), ("stddev", stddev))
+    for ending in ("", _OF_HITS)
+}
 
 COLUMNS = {kind: len(fields(Sums)) for kind in _KINDS} | {
+    **{kind: len(fields(Squares)) for kind in _DEVIATIONS},
     "count": len(fields(Counts)),
     "distinct": len(fields(Different)),
 }

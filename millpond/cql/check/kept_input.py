@@ -192,8 +192,8 @@ def columns_of(expression: Expression) -> Iterator[int]:
 
 
 BOUNDED = (
-    "only counts, sums, averages, minima and maxima have bounds, as SELECT aggregates FROM one "
-    "stream [, what its tuples meet one row of at most] [WHERE …] [GROUP BY … [HAVING …]]"
+    "only counts, sums, averages, deviations, minima and maxima have bounds, as SELECT aggregates "
+    "FROM one stream [, what its tuples meet one row of at most] [WHERE …] [GROUP BY … [HAVING …]]"
 )
 _MANY = (
     "a tuple of one side of the join can meet several rows of another, so that one draw would "

@@ -135,8 +135,28 @@ class KeptSums:
         if argument is None:
             raise MillpondError(f"internal: {function} of nothing")
         exact = self._added(function, self._of_hits(argument), type_)
+        kind = function if self._passes is None else f"{function}_of_hits"
+        return Bounded(exact, self._rest, kind, self._risk, self._sums(argument))
+
+    def deviation(self, function: str, argument: Expression | None) -> Bounded:
+        """The variance of a column, or its standard deviation."""
+        if argument is None:
+            raise MillpondError(f"internal: {function} of nothing")
         real = cast(argument, Type.DOUBLE)
-        sums = (
+        square = Call("*", (real, real), Type.DOUBLE)
+        exact = self._added(function, self._of_hits(real), Type.DOUBLE)
+        squares = (
+            self._added("sum", self._of_hits(square)),
+            self._added("sum", self._of_hits(square, is_drawn=False)),
+            self._weighed(square, 0),
+        )
+        kind = function if self._passes is None else f"{function}_of_hits"
+        return Bounded(exact, self._rest, kind, self._risk, (*self._sums(argument), *squares))
+
+    def _sums(self, argument: Expression) -> tuple[Expression, ...]:
+        """The counts, sums and ends of the values of a column."""
+        real = cast(argument, Type.DOUBLE)
+        return (
             *self._counts(argument),
             self._added("sum", self._of_hits(real)),
             self._added("sum", self._of_hits(Call("abs", (real,), Type.DOUBLE))),
@@ -146,8 +166,6 @@ class KeptSums:
             *(self._added(end, when(self._is_drawn, value=real)) for end in ("min", "max")),
             *(self._added(end, real) for end in ("min", "max")),
         )
-        kind = function if self._passes is None else f"{function}_of_hits"
-        return Bounded(exact, self._rest, kind, self._risk, sums)
 
     def different(self, argument: Expression) -> Bounded:
         """How many different values there are, all rows of each of which were kept, or none."""

@@ -264,7 +264,7 @@ class _Parts:
         if call.argument is not None:
             self._argument(call)
         is_known = call.function == "count" and not sums.has_filter
-        if self._drawn_by and not is_known and call.function in ("count", "sum", "avg"):
+        if self._drawn_by and not is_known and call.function not in ("min", "max"):
             raise self._refusal(
                 f"{call} has no bound beside a count of different values, by which tuples are "
                 "drawn; ask in a query of its own"
@@ -274,10 +274,13 @@ class _Parts:
                 return sums.count(argument)
             case "sum" | "avg":
                 return sums.total(call.function, argument, call.type)
+            case "stddev" | "variance":
+                return sums.deviation(call.function, argument)
             case "min" | "max":
                 return sums.extreme(call.function, argument)
         raise self._refusal(
-            f"{call} has no bound; count, sum, avg, min, max and count(DISTINCT) have"
+            f"{call} has no bound; count, sum, avg, min, max, stddev, variance and count(DISTINCT) "
+            "have"
         )
 
     def _sure(self, sums: KeptSums) -> list[Expression]:

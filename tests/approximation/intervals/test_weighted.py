@@ -53,6 +53,9 @@ def sums(values, weights, is_kept, is_hit=None):
             ranged.max(),
             values.min(),
             values.max(),
+            (values**2)[hit].sum(),
+            (values**2)[hit & ~can_go].sum(),
+            (weights * values**2)[drawn_hit].sum(),
         )
     ]
 
@@ -66,6 +69,10 @@ def truths(values, is_hit):
         "avg": values.mean(),
         "sum_of_hits": values[is_hit].sum(),
         "avg_of_hits": values[is_hit].mean(),
+        "variance": values.var(ddof=1),
+        "stddev": values.std(ddof=1),
+        "variance_of_hits": values[is_hit].var(ddof=1),
+        "stddev_of_hits": values[is_hit].std(ddof=1),
     }
 
 
@@ -79,7 +86,7 @@ def test_of_all_outcomes_no_more_than_the_risk_are_outside_of_the_bounds(values,
     is_possible = (chances > 0) & ~outcomes.all(axis=1)
     outcomes, chances = outcomes[is_possible], chances[is_possible]
     for kind, truth in truths(values, is_hit).items():
-        filtered = is_hit if kind in ("count", "sum_of_hits", "avg_of_hits") else None
+        filtered = is_hit if kind == "count" or kind.endswith("_of_hits") else None
         columns = together([sums(values, 1 / np.array(rates), each, filtered) for each in outcomes])
         found = answers_of(kind, columns[: COLUMNS[kind]], risk)
         assert ((found.certain_low <= truth) & (truth <= found.certain_high)).all()
@@ -109,9 +116,9 @@ def test_windows_of_several_rates_are_covered(draw):
     values = draw(random, 400)
     rates = np.repeat([1.0, 0.5, 0.1, 0.02], 100)
     columns = [sums(values, 1 / rates, random.random(400) < rates) for _ in range(1000)]
-    found = answers_of("sum", together(columns), 0.05)
-    truth = values.sum()
-    assert ((found.low > truth) | (found.high < truth)).sum() <= 76
+    for kind, truth in (("sum", values.sum()), ("stddev", values.std(ddof=1))):
+        found = answers_of(kind, together(columns)[: COLUMNS[kind]], 0.05)
+        assert ((found.low > truth) | (found.high < truth)).sum() <= 76
 
 
 def test_bounds_are_at_most_twice_as_wide_as_the_normal_approximation_on_even_values():
@@ -119,9 +126,44 @@ def test_bounds_are_at_most_twice_as_wide_as_the_normal_approximation_on_even_va
     values, rate = random.random(20_000), 0.1
     is_kept = random.random(len(values)) < rate
     columns = sums(values, np.full(len(values), 1 / rate), is_kept)
-    found = answers_of("avg", columns, 0.05)
+    found = answers_of("avg", columns[: COLUMNS["avg"]], 0.05)
     normal = 1.96 * values.std() * np.sqrt((1 - rate) / is_kept.sum())
     assert found.high[0] - found.low[0] <= 2 * 1.7 * normal
+
+
+@pytest.mark.parametrize("offset", [0.0, -3.0, 1e4])
+def test_bounds_of_a_deviation_narrow_with_the_sample_wherever_values_are(offset):
+    random = np.random.default_rng(6)
+    values, widths = offset + random.random(200_000), []
+    for rate in (0.01, 0.1, 0.5):
+        columns = sums(values, np.full(len(values), 1 / rate), random.random(len(values)) < rate)
+        found = answers_of("stddev", columns, 0.05)
+        assert found.low[0] <= values.std(ddof=1) <= found.high[0]
+        assert found.estimate[0] == pytest.approx(values.std(ddof=1), rel=0.05)
+        widths.append((found.high[0] - found.low[0]) / found.estimate[0])
+    assert widths[0] < 0.35
+    assert widths[1] < 0.12
+    assert widths[2] < 0.05
+
+
+def test_where_rounding_leaves_nothing_of_a_deviation_the_certain_bounds_stand():
+    random = np.random.default_rng(6)
+    values = 1e12 + random.random(1000)
+    columns = sums(values, np.full(1000, 2.0), random.random(1000) < 0.5)
+    found = answers_of("variance", columns, 0.05)
+    assert found.low[0] == 0 <= values.var(ddof=1) <= found.high[0]
+    assert found.certain_high[0] <= 1.01 * 64 * np.finfo(float).eps * 1e24
+
+
+def test_of_fewer_than_two_rows_there_is_no_deviation():
+    none = [np.zeros(1)] * COLUMNS["stddev"]
+    for dropped, is_none in ((1.0, True), (2.0, False)):
+        columns = [np.array([dropped]), *none[1:]]
+        columns[8] = columns[9] = np.array([2.0])
+        columns[17] = columns[19] = np.array([3.0])
+        found = answers_of("stddev", columns, 0.05)
+        assert np.isnan(found.estimate[0])
+        assert np.isnan(found.low[0]) == np.isnan(found.certain_high[0]) == is_none
 
 
 def test_rates_that_are_wrong_are_noticed():
