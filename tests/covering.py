@@ -32,6 +32,8 @@ NUMBERS = ", ".join(
     for kind in KINDS
     for function in ("sum", "avg", "min", "max", "stddev")
 )
+PERCENTILES = {"uniform": 0.5, "lognormal": 0.9, "pareto": 0.25, "spiky": 0.99, "ordered": 0.5}
+PERCENTILES |= {"constant": 0.5, "bursty": 0.75}
 QUERIES = {
     "plain": f"SELECT window_start AS w, 0 AS g, count(*) AS count_all, {NUMBERS} FROM W "
     f"[TUMBLE {TUPLES}] GROUP BY window_start",
@@ -41,6 +43,12 @@ QUERIES = {
     f"[TUMBLE {TUPLES}] WHERE f > 20 GROUP BY window_start, g",
     "met": f"SELECT window_start AS w, kind AS g, count(*) AS count_all, {NUMBERS} FROM Kinds, W "
     f"[TUMBLE {TUPLES}] WHERE g = i AND f > least GROUP BY window_start, kind",
+    "ranked": "SELECT window_start AS w, g, "
+    + ", ".join(f"percentile({kind}, {part}) AS p_{kind}" for kind, part in PERCENTILES.items())
+    + f" FROM W [TUMBLE {TUPLES}] GROUP BY window_start, g",
+    "ranked_hits": "SELECT window_start AS w, g, "
+    + ", ".join(f"percentile({kind}, {part}) AS p_{kind}" for kind, part in PERCENTILES.items())
+    + f" FROM W [TUMBLE {TUPLES}] WHERE f > 20 GROUP BY window_start, g",
     "different": "SELECT window_start AS w, g, count(DISTINCT f) AS different_f FROM W "
     f"[TUMBLE {TUPLES}] WHERE spiky < 2 GROUP BY window_start, g",
 }

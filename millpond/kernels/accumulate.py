@@ -35,6 +35,7 @@ from millpond.kernels.grouped import AggregateSpec, Group
 from millpond.kernels.groups import Bools, Floats, Ints, distinct, encode
 from millpond.kernels.kept_rows import joined_texts, row_values
 from millpond.kernels.ranked import (
+    ORDERED,
     Ranked,
     different_values,
     is_of_different,
@@ -58,7 +59,7 @@ def state_fields(index: int, spec: AggregateSpec, is_append_only: bool) -> list[
         return [pa.field(name + "count", number), pa.field(name + "state", pa.binary())]
     if spec.keeps_rows:
         return [pa.field(name + "count", number)]
-    if spec.function in ("min", "max", "percentile"):
+    if spec.function in ORDERED:
         return [pa.field(name + "count", number)] if is_in_order else bag
     distinct = bag if is_of_different(spec) and not is_in_order else []
     return distinct + [pa.field(name + part, number) for part in _parts(spec)]
@@ -92,7 +93,7 @@ def accumulate(
         return user_values(name, spec, spec.definition, group, order, slot_of(index))
     if order is not None and spec.keeps_rows:
         return _of_rows(name, spec, group, order, slot_of(index))
-    if spec.function in ("min", "max", "percentile"):
+    if spec.function in ORDERED:
         if order is None or column is None:
             return _extreme(name, spec, group, is_append_only)
         return ranked_values(name, spec, group, order, column)

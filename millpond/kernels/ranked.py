@@ -5,13 +5,16 @@ rank by m places at most, so the values within some m places of it are all a ste
 the others it counts those before them. Of different values it reads those that come or go in it.
 """
 
+from __future__ import annotations
+
 import bisect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
+from millpond.approximation.intervals.landmarks import landmark_ranks, packed
 from millpond.kernels.columns import (
     Values,
     doubles_back,
@@ -28,13 +31,16 @@ from millpond.kernels.groups import Bools, Floats, Ints, distinct, encode, first
 from millpond.kernels.ordered import LEAST, MOST, MemberIndex, merged_members
 from millpond.kernels.timeline import Changes, Timeline, order_of
 
+ORDERED = ("min", "max", "percentile", "landmarks")
+"""Aggregates that go by the order of their values."""
+
 
 def is_ranked(spec: AggregateSpec, is_append_only: bool) -> bool:
     """Whether an aggregate keeps its values in order; texts and wide DECIMALs have no places for
     that."""
     if spec.definition is not None or spec.keeps_rows:
         return spec.keeps_rows
-    if spec.function == "percentile":
+    if spec.function in ("percentile", "landmarks"):
         return True
     type_ = spec.argument_type
     if type_ is not None and (is_bytes(type_) or is_wide(type_)):
@@ -44,7 +50,7 @@ def is_ranked(spec: AggregateSpec, is_append_only: bool) -> bool:
 
 def is_of_different(spec: AggregateSpec) -> bool:
     """Whether equal values count once; they always do for an extreme, which needs no counting."""
-    is_distinct = spec.distinct and spec.function not in ("min", "max", "percentile")
+    is_distinct = spec.distinct and spec.function not in ORDERED
     return is_distinct or spec.function == "approx_count_distinct"
 
 
@@ -125,6 +131,8 @@ def ranked_values(
     near = _near(spec, group, ranked, places_of(column)[changes.row], weight, before)
     if spec.function == "percentile":
         return _percentile(spec, group, near, weight, count)
+    if spec.function == "landmarks":
+        return _landmarks(spec, group, near, weight, count)
     return _extreme(spec, group, near, weight)
 
 
@@ -207,6 +215,9 @@ def _bounds(
     Whatever ``moved`` values do, the ranks asked for lie from ``lowest`` to ``highest``, counted
     among the values before the step.
     """
+    if spec.function == "landmarks":  # which are of all values
+        whole = np.full(len(count), LEAST), np.full(len(count), MOST)
+        return *whole, np.zeros(len(count), dtype=np.int64)
     fraction = _fraction(spec)
     lowest = np.floor(fraction * (count - moved - 1)).astype(np.int64) - moved - 1
     highest = np.floor(fraction * (count + moved - 1)).astype(np.int64) + moved + 2
@@ -251,14 +262,39 @@ def _extreme(spec: AggregateSpec, group: Group, near: _Near, weight: Ints) -> Va
 def _percentile(
     spec: AggregateSpec, group: Group, near: _Near, weight: Ints, count: Ints
 ) -> Values:
-    """By a sorted list a group, of the values near its rank: one insertion or removal a change."""
+    """By the values near its rank."""
+    counts = count.tolist()
+    chosen = [
+        content.at_rank(_fraction(spec), counts[instant], before)
+        for instant, (content, before) in enumerate(_walked(group, near, weight))
+    ]
+    low, high, share = (np.array(each) for each in zip(*chosen, strict=True)) if chosen else _NONE
+    low, high = (_doubles(each, spec.argument_type) for each in (low, high))
+    result = _between(low, high, share)
+    return of_numbers(result, count > 0, spec.type)
+
+
+def _landmarks(spec: AggregateSpec, group: Group, near: _Near, weight: Ints, count: Ints) -> Values:
+    """Some of the values in order, packed; equal ones have one number."""
+    known: dict[bytes, int] = {}
+    fraction, counts, numbers = _fraction(spec), count.tolist(), []
+    for instant, (content, _) in enumerate(_walked(group, near, weight)):
+        ranks = landmark_ranks(counts[instant], fraction)
+        values = _doubles(content.at_places([rank - 1 for rank in ranks]), spec.argument_type)
+        numbers.append(known.setdefault(packed(values, fraction, counts[instant]), len(known)))
+    data, valid, written = np.array(numbers, dtype=np.int64), count > 0, np.array([*known], object)
+    return Values(data, valid, lambda at: pa.array(written[data[at]], pa.binary(), mask=~valid[at]))
+
+
+def _walked(group: Group, near: _Near, weight: Ints) -> Iterator[tuple[_Sorted, int]]:
+    """At each instant a sorted list of the group's values near a rank, one insertion or removal a
+    change, and how many come before them."""
     timeline = group.timeline
     begins = np.searchsorted(near.code, np.arange(group.groups + 1)).tolist()
-    passed, counts = near.passed.tolist(), count.tolist()
+    passed = near.passed.tolist()
     places, weights = near.change_place.tolist(), weight.tolist()
     is_near, is_before = near.is_near.tolist(), near.is_before.tolist()
     codes, is_first = timeline.code.tolist(), timeline.is_first.tolist()
-    chosen: list[tuple[int, int, float]] = []
     content, before, position = _Sorted([]), 0, 0
     for instant, last in enumerate(timeline.last.tolist()):
         if is_first[instant]:
@@ -272,11 +308,7 @@ def _percentile(
                 before += weights[at]
         position = last + 1
         content.take_out()
-        chosen.append(content.at_rank(_fraction(spec), counts[instant], before))
-    low, high, share = (np.array(each) for each in zip(*chosen, strict=True)) if chosen else _NONE
-    low, high = (_doubles(each, spec.argument_type) for each in (low, high))
-    result = _between(low, high, share)
-    return of_numbers(result, count > 0, spec.type)
+        yield content, before
 
 
 _NONE = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
@@ -314,6 +346,10 @@ class _Sorted:
         for value in self._leaving:
             del self._content[bisect.bisect_left(self._content, value)]
         self._leaving.clear()
+
+    def at_places(self, places: Sequence[int]) -> Ints:
+        """The values at some places."""
+        return np.array([self._content[place] for place in places], dtype=np.int64)
 
     def at_rank(self, fraction: float, count: int, before: int) -> tuple[int, int, float]:
         """The two values around a fraction of a count, and how far it is to the second one."""

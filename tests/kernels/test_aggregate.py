@@ -6,11 +6,13 @@ import math
 import statistics
 from fractions import Fraction
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from millpond.approximation.intervals.landmarks import landmark_ranks, packed
 from millpond.errors import InputError
 from millpond.kernels.aggregate import aggregate_kernel
 from millpond.kernels.grouped import AggregateSpec
@@ -46,6 +48,13 @@ def percentile(fraction):
     return of
 
 
+def landmarks(values):
+    """Some of them in order, as they are packed."""
+    ordered, ranks = sorted(values), landmark_ranks(len(values), 0.3)
+    found = np.array([ordered[rank - 1] for rank in ranks], float)
+    return packed(found, 0.3, len(values)) if values else None
+
+
 DEFINITIONS = {
     "count": len,
     "approx_count_distinct": lambda values: len(set(values)),
@@ -56,6 +65,7 @@ DEFINITIONS = {
     "variance": spread,
     "stddev": lambda values: None if spread(values) is None else math.sqrt(spread(values)),
     "percentile": percentile(0.3),
+    "landmarks": landmarks,
 }
 DOUBLE_RESULTS = ("avg", "variance", "stddev", "percentile")
 
@@ -69,7 +79,9 @@ def spec(function, type_, distinct=False):
         result = pa.float64()
     elif function == "sum" and type_ == pa.int32():
         result = pa.int64()
-    parameter = 0.3 if function == "percentile" else None
+    elif function == "landmarks":
+        result = pa.binary()
+    parameter = 0.3 if function in ("percentile", "landmarks") else None
     return AggregateSpec(function, 0, result, type_, distinct, parameter)
 
 
@@ -144,7 +156,7 @@ def test_an_aggregate_holds_at_every_instant(function, type_, values, is_append_
 @examples(15)
 @given(lives(st.tuples(KEYS, DOUBLES), may_open=True), cuts(), cuts())
 def test_no_cut_changes_any_bit_of_a_result(history, one, other):
-    functions = ("sum", "avg", "stddev", "percentile", "max")
+    functions = ("sum", "avg", "stddev", "percentile", "landmarks", "max")
     specs = tuple(spec(f, pa.float64()) for f in functions)
     kernel = aggregate_kernel((pa.int32(),), specs, False)
     events = schema(kernel.key_types, pa.float64())

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, fields
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -23,13 +24,17 @@ from millpond.approximation.intervals.kept import (
     room_of,
     within,
 )
+from millpond.approximation.intervals.kept_percentiles import Ordered, percentile_of_kept
 from millpond.approximation.intervals.variances import stddev, variance
 from millpond.approximation.intervals.weighted import Weighted, mean_bounds_of
 
 
-def answers_of(kind: str, columns: Sequence[Floats], risk: float) -> Answers:
-    """The answers of a kind: count, distinct; sum, avg, variance, stddev; or these ``_of_hits``."""
+def answers_of(kind: str, columns: Sequence[Any], risk: float) -> Answers:
+    """The answers of a kind: count, distinct; sum, avg, variance, stddev, percentile, or one of
+    these ``_of_hits``. A column is of doubles, or of landmarks."""
     with np.errstate(all="ignore"):
+        if kind in _PERCENTILES:
+            return percentile_of_kept(Ordered(*columns), risk, kind.endswith(_OF_HITS))
         if kind == "distinct":
             return _distinct(Different(*columns), risk)
         if kind == "count":
@@ -165,7 +170,10 @@ _DEVIATIONS = {
     for ending in ("", _OF_HITS)
 }
 
+_PERCENTILES = ("percentile", f"percentile{_OF_HITS}")
+
 COLUMNS = {kind: len(fields(Sums)) for kind in _KINDS} | {
+    **{kind: len(fields(Ordered)) for kind in _PERCENTILES},
     **{kind: len(fields(Squares)) for kind in _DEVIATIONS},
     "count": len(fields(Counts)),
     "distinct": len(fields(Different)),

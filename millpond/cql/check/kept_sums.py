@@ -66,6 +66,16 @@ class Bounded:
         return Call("bound", (*said, risk, *self._sums), self._exact.type)
 
 
+class Ranked(Bounded):
+    """A percentile and its bounds, over landmarks, which have the exact one too."""
+
+    def __init__(self, kind: str, risk: float, sums: tuple[Expression, ...]) -> None:
+        super().__init__(Literal(0.0, Type.DOUBLE), _NONE, kind, risk, sums)
+
+    def _side(self, side: str) -> Expression:
+        return self._bound(side)
+
+
 class Plain(Bounded):
     """An answer whose bounds are expressions."""
 
@@ -152,6 +162,17 @@ class KeptSums:
         )
         kind = function if self._passes is None else f"{function}_of_hits"
         return Bounded(exact, self._rest, kind, self._risk, (*self._sums(argument), *squares))
+
+    def percentile(self, argument: Expression | None, fraction: float) -> Bounded:
+        """The percentile of a column at a fraction."""
+        if argument is None:
+            raise MillpondError("internal: percentile of nothing")
+        real = cast(argument, Type.DOUBLE)
+        ends = (self._added(end, when(self._is_drawn, value=real)) for end in ("min", "max"))
+        landmarks = AggregateCall("landmarks", self._of_hits(real), Type.BINARY, False, fraction)
+        kind = "percentile" if self._passes is None else "percentile_of_hits"
+        sums = *self._counts(argument), *ends, self._column(landmarks)
+        return Ranked(kind, self._risk, sums)
 
     def _sums(self, argument: Expression) -> tuple[Expression, ...]:
         """The counts, sums and ends of the values of a column."""
@@ -248,6 +269,9 @@ class KeptSums:
     ) -> Column:
         """The column of an aggregate, without the keys."""
         known = Type.BIGINT if function == "count" else type_ or argument.type
-        call = AggregateCall(function, argument, known, distinct)
+        return self._column(AggregateCall(function, argument, known, distinct))
+
+    def _column(self, call: AggregateCall) -> Column:
+        """The same, of a call."""
         self._calls.setdefault(call)
-        return Column(list(self._calls).index(call), known, str(call))
+        return Column(list(self._calls).index(call), call.type, str(call))

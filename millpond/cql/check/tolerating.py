@@ -276,11 +276,13 @@ class _Parts:
                 return sums.total(call.function, argument, call.type)
             case "stddev" | "variance":
                 return sums.deviation(call.function, argument)
+            case "percentile" if isinstance(call.parameter, float):
+                return sums.percentile(argument, call.parameter)
             case "min" | "max":
                 return sums.extreme(call.function, argument)
         raise self._refusal(
-            f"{call} has no bound; count, sum, avg, min, max, stddev, variance and count(DISTINCT) "
-            "have"
+            f"{call} has no bound; count, sum, avg, min, max, stddev, variance, percentile and "
+            "count(DISTINCT) have"
         )
 
     def _sure(self, sums: KeptSums) -> list[Expression]:

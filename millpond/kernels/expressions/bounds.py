@@ -1,6 +1,7 @@
 """``bound``: estimates and bounds of answers from a sample, from the sums of what was kept."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -39,7 +40,7 @@ _SAID = 3
 def bound_of(call: Call, columns: list[pa.Array]) -> pa.Array:
     """The column that a call asks for; where a sum is NULL it counts as nothing."""
     kind, side, risk = (_constant(each) for each in call.arguments[:_SAID])
-    numbers = [_numbers(column) for column in columns]
+    numbers = [_operand(column) for column in columns]
     found = answers_of(str(kind), numbers, float(risk)).side(str(side))
     if call.type is not Type.BIGINT:
         return pa.array(found, ARROW_TYPES[call.type], mask=np.isnan(found))
@@ -58,6 +59,11 @@ def _constant(expression: object) -> str | float:
     if isinstance(expression, Literal) and isinstance(expression.value, str | float):
         return expression.value
     raise MillpondError(f"internal: {expression} is no constant")
+
+
+def _operand(column: pa.Array) -> Any:
+    """A column as numbers; landmarks are what they are."""
+    return column.to_pylist() if pa.types.is_binary(column.type) else _numbers(column)
 
 
 def _numbers(column: pa.Array) -> Floats:
