@@ -106,8 +106,9 @@ def clear_of(entry: QueryEntry, said: Tolerance, time: int) -> int | None:
     """From when on the window of what is kept has nothing of a time; None if it always has."""
     window = next(each for each in entry.plan.walk() if _is_over(each, said.kept))
     if window.length_ticks is None:
-        is_alone = said.is_of_sets and not any(isinstance(each, Join) for each in entry.plan.walk())
-        return time + 1 if entry.plan.is_stream and is_alone else None
+        is_joined = any(isinstance(each, Join) or each.subqueries for each in entry.plan.walk())
+        is_gone = said.is_of_sets and entry.plan.is_stream and not is_joined
+        return time + 1 if is_gone else None
     return time + window.length_ticks + (window.slide_ticks or 1)
 
 

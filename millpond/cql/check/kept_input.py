@@ -126,14 +126,14 @@ class KeptInput:
         return slide if (self.window.length_ticks or 0) % slide == 0 else 1
 
 
-def kept_input(node: Node, catalog: Catalog) -> KeptInput:
-    """What an aggregate is of; refused if no bound is known then."""
+def kept_input(node: Node, catalog: Catalog, of_rows: bool = False) -> KeptInput:
+    """What an aggregate is of, or rows; refused if no bound is known then."""
     sides, conditions = _taken_apart(node, 0)
-    if any(map(subqueries_in, conditions)):
+    if any(map(subqueries_in, conditions)) and not of_rows:
         raise NoBoundError("a subquery in WHERE has no bound; leave TOLERATE out")
     windows = list(_windows_of_streams(sides))
     if not windows:
-        raise NoBoundError(_no_window(sides[0].node))
+        raise NoBoundError(_no_window(sides[0].node, of_rows))
     for side, window, scan in windows:
         meets_by = _meets_by(side, sides, conditions, catalog)
         if meets_by is not None:
@@ -146,15 +146,27 @@ def _taken_apart(node: Node, first: int) -> tuple[tuple[Side, ...], tuple[Expres
     match node:
         case Filter():
             sides, below = _taken_apart(node.input, first)
+            _refuse_inner(node.predicate, first)
             return sides, (*below, *(shifted(each, first) for each in conjuncts(node.predicate)))
         case LateralJoin():
             raise NoBoundError("a LATERAL subquery has no bound; leave TOLERATE out")
         case Join(kind="inner"):
             left, of_left = _taken_apart(node.left, first)
             right, of_right = _taken_apart(node.right, first + len(node.left.schema))
+            if node.condition is not None:
+                _refuse_inner(node.condition, first)
             own = (shifted(each, first) for each in conjuncts(node.condition))
             return (*left, *right), (*of_left, *of_right, *own)
     return (Side(node, first),), ()
+
+
+def _refuse_inner(condition: Expression, first: int) -> None:
+    """A subquery behind other columns names its own by other places."""
+    if first and subqueries_in(condition):
+        raise NoBoundError(
+            "a subquery inside of what is joined has no bound; write it in WHERE, or leave "
+            "TOLERATE out"
+        )
 
 
 def _meets_by(
@@ -202,7 +214,7 @@ _MANY = (
 )
 
 
-def _no_window(node: Node) -> str:
+def _no_window(node: Node, of_rows: bool) -> str:
     below = node.inputs[0] if isinstance(node, RangeWindow | HopWindow) else node
     if isinstance(below, RowsWindow):
         return (
@@ -215,6 +227,13 @@ def _no_window(node: Node) -> str:
         return (
             f"an aggregate that depends on the order of rows has no bound: {BOUNDED}; leave "
             "TOLERATE out"
+        )
+    if of_rows:
+        return (
+            "tuples are dropped of a stream in FROM, or of the only one of a subquery behind IN, "
+            f"and there is {below.label()}; behind NOT and EXCEPT missed tuples make rows that are "
+            "wrong, and how many depends on how many have no partner, which a sample does not "
+            "tell; write INTERSECT with the stream on the left, or leave TOLERATE out"
         )
     return (
         f"an aggregate over {below.label()} has no bound: it has to be over one stream; leave "
