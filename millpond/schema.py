@@ -23,7 +23,16 @@ class Type:
     (True, 'DECIMAL(10, 2)')
     """
 
-    __slots__ = ("family", "is_decimal", "is_number", "precision", "scale", "value")
+    __slots__ = (
+        "element",
+        "family",
+        "is_array",
+        "is_decimal",
+        "is_number",
+        "precision",
+        "scale",
+        "value",
+    )
 
     value: str
     """The type as it is written."""
@@ -32,8 +41,12 @@ class Type:
     precision: int
     scale: int
     """Of a DECIMAL: how many digits it has, and how many of them are behind the point."""
+    element: Type
+    """Of an ARRAY the type of its elements, of others the type itself."""
     is_decimal: bool
     """Whether it is a DECIMAL."""
+    is_array: bool
+    """Whether it is an ARRAY."""
     is_number: bool
     """Whether arithmetic applies."""
 
@@ -46,28 +59,50 @@ class Type:
     STRING: ClassVar[Type]
     BINARY: ClassVar[Type]
     """Any bytes."""
+    ARRAY: ClassVar[Type]
+    """The family of arrays, and the type of none."""
     DATE: ClassVar[Type]
     TIMESTAMP: ClassVar[Type]
     NULL: ClassVar[Type]
     """The type of a bare NULL literal, before it takes the type of its surroundings."""
 
     def __init__(
-        self, value: str, family: Type | None = None, precision: int = 0, scale: int = 0
+        self,
+        value: str,
+        family: Type | None = None,
+        precision: int = 0,
+        scale: int = 0,
+        element: Type | None = None,
     ) -> None:
         self.value, self.family = value, family or self
         self.precision, self.scale, self.is_decimal = precision, scale, precision > 0
+        self.element, self.is_array = element or self, element is not None
         self.is_number = value in ("INT", "BIGINT", "DOUBLE") or self.is_decimal
 
     @staticmethod
     def of(value: str) -> Type:
         """The type that is written so."""
         known = _TYPES.get(value)
-        return known if known is not None else Type.decimal(*map(int, _NUMBER.findall(value)))
+        if known is not None:
+            return known
+        if value.startswith("ARRAY<"):
+            return Type.array(Type.of(value.removeprefix("ARRAY<").removesuffix(">")))
+        return Type.decimal(*map(int, _NUMBER.findall(value)))
 
     @staticmethod
     def decimal(precision: int, scale: int) -> Type:
         """Exact numbers of so many digits, some of them behind the point."""
         made = Type(f"DECIMAL({precision}, {scale})", Type.DECIMAL, precision, scale)
+        return _TYPES.setdefault(made.value, made)
+
+    @staticmethod
+    def array(element: Type) -> Type:
+        """Lists of values of one type.
+
+        >>> Type.array(Type.array(Type.INT)) is Type.of("ARRAY<ARRAY<INT>>")
+        True
+        """
+        made = Type(f"ARRAY<{element}>", Type.ARRAY, element=element)
         return _TYPES.setdefault(made.value, made)
 
     def __reduce__(self) -> tuple[Callable[[str], Type], tuple[str]]:
@@ -95,10 +130,11 @@ SIMPLE_TYPES = tuple(
 Type.BOOLEAN, Type.INT, Type.BIGINT, Type.DOUBLE = SIMPLE_TYPES[:4]
 Type.STRING, Type.BINARY, Type.DATE, Type.TIMESTAMP = SIMPLE_TYPES[4:]
 Type.DECIMAL = _TYPES.setdefault("DECIMAL", Type("DECIMAL"))
+Type.ARRAY = _TYPES.setdefault("ARRAY", Type("ARRAY"))
 Type.NULL = _TYPES.setdefault("NULL", Type("NULL"))
 
-FAMILIES = (*SIMPLE_TYPES[:3], Type.DECIMAL, *SIMPLE_TYPES[3:])
-"""All types, each DECIMAL being one of them."""
+FAMILIES = (*SIMPLE_TYPES[:3], Type.DECIMAL, *SIMPLE_TYPES[3:], Type.ARRAY)
+"""All types, each DECIMAL and each ARRAY being one of them."""
 MOST_DIGITS = 38
 """Of a DECIMAL."""
 
@@ -148,8 +184,13 @@ class Schema:
 
     @property
     def has_decimals(self) -> bool:
-        """Whether a field is a DECIMAL, of which no digit is to be lost."""
-        return any(field.type.is_decimal for field in self.fields)
+        """Whether a field is a DECIMAL or has some, of which no digit is to be lost."""
+        return any("DECIMAL" in field.type.value for field in self.fields)
+
+    @property
+    def has_arrays(self) -> bool:
+        """Whether a field is an ARRAY, which is another thing outside of the engine than within."""
+        return any(field.type.is_array for field in self.fields)
 
     def position(self, name: str) -> int | None:
         """The position of the field called ``name`` (case-insensitive), or None."""

@@ -56,6 +56,8 @@ def literal(value):
     """A value as it is written in a statement."""
     if value is None or isinstance(value, bool):
         return {None: "NULL", True: "TRUE", False: "FALSE"}[value]
+    if isinstance(value, tuple):
+        return f"ARRAY[{', '.join(map(literal, value))}]" if value else "'[]'"
     if isinstance(value, Decimal):
         return f"DECIMAL '{value}'"
     if isinstance(value, bytes):

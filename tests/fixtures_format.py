@@ -33,10 +33,10 @@ from pathlib import Path
 
 from tests.cases import Advance, Case, Change, Push, Relation, Run, Stream
 from tests.reference_parser import UNIT_MICROSECONDS
-from tests.reference_values import as_decimal
+from tests.reference_values import Array, as_decimal
 
 FOLDER = Path(__file__).parent / "fixtures"
-VALUE = re.compile(r"\s*(x?'(?:[^']|'')*'|[^,']+?)\s*(?:,|$)")
+VALUE = re.compile(r"\s*(\[[^\]]*\]|x?'(?:[^']|'')*'|[^,']+?)\s*(?:,|$)")
 CONSTANTS = {"NULL": None, "TRUE": True, "FALSE": False}
 
 
@@ -202,11 +202,14 @@ def values(line, schema=None):
 
 
 def literal(text):
-    """The value of a literal; ``@2024-01-01 00:00:00`` is a timestamp, ``1.50D`` a decimal."""
+    """The value of a literal; ``@2024-01-01 00:00:00`` is a timestamp, ``1.50D`` a decimal,
+    ``[1; NULL]`` an ARRAY."""
     if text in CONSTANTS:
         return CONSTANTS[text]
     if text.startswith("'"):
         return text[1:-1].replace("''", "'")
+    if text.startswith("["):
+        return Array(literal(each.strip()) for each in text[1:-1].split(";") if each.strip())
     if text.startswith("x'"):
         return bytes.fromhex(text[2:-1])
     if text.startswith("#"):

@@ -30,6 +30,7 @@ from tests.history import BEGINNING
 from tests.late_comers import late_case
 from tests.matching import difference
 from tests.punctuating import punctuated
+from tests.reference_values import listed
 from tests.siblings import sharing_case
 
 LATE_EVERY = 5
@@ -103,18 +104,21 @@ def drive(engine, case):
 def late_rows(engine, stream):
     """The side stream of late tuples, without anything but the declared columns."""
     names = [name for name, _ in stream.schema]
-    return [{name: row[name] for name in names} for row in engine.late(stream.name).to_pylist()]
+    rows = engine.late(stream.name).to_pylist()
+    return [{name: listed(row[name]) for name in names} for row in rows]
 
 
 def violating_rows(engine, stream):
     """The tuples that broke a constraint, without its name."""
     names = [name for name, _ in stream.schema]
-    return [tuple(row[name] for name in names) for row in engine.violating(stream.name).to_pylist()]
+    rows = engine.violating(stream.name).to_pylist()
+    return [tuple(listed(row[name]) for name in names) for row in rows]
 
 
 def rows_of(records):
     """Result records as (ts, weight, row)."""
-    return [(r.pop("ts"), r.pop("weight"), tuple(r.values())) for r in map(dict, records)]
+    rows = map(dict, records)
+    return [(r.pop("ts"), r.pop("weight"), tuple(map(listed, r.values()))) for r in rows]
 
 
 def check(engine_factory, case):

@@ -34,6 +34,7 @@ from tests.cases import (
 )
 from tests.failing_queries import FailingQueryGenerator
 from tests.query_generator import (
+    ARRAYS,
     BINARIES,
     DATES,
     DECIMAL,
@@ -43,9 +44,10 @@ from tests.query_generator import (
     TYPES,
     QueryGenerator,
     Table,
+    element_of,
 )
 from tests.query_generator import Column as QueryColumn
-from tests.reference_values import AggregateOverflowError
+from tests.reference_values import AggregateOverflowError, Array
 
 LAST_TIME = 30
 MOST_WORK = 300_000
@@ -228,6 +230,9 @@ def random_value(rng, type_name):
         return Decimal(rng.choice(["0.000", "0.500", "1.000", "1.125", "2.000", "-0.500"]))
     if type_name == "DOUBLE":
         return rng.choice([0.0, 0.5, 1.0, 1.5, 2.0, -0.5])
+    if type_name in ARRAYS:
+        element = element_of(type_name)
+        return Array(random_value(rng, element) for _ in range(rng.choice([0, 1, 1, 2])))
     domains = {
         "STRING": STRINGS, "BINARY": BINARIES, "BOOLEAN": (True, False), "DATE": DATES,
         "TIMESTAMP": TIMESTAMPS,

@@ -15,7 +15,8 @@ from tests.pattern_generator import PatternGenerator
 
 DECIMAL = "DECIMAL(12, 3)"
 NUMBERS = ("INT", "BIGINT", "DOUBLE", DECIMAL)
-TYPES = (*NUMBERS, "STRING", "BINARY", "BOOLEAN", "DATE", "TIMESTAMP")
+ARRAYS = ("ARRAY<INT>", "ARRAY<BIGINT>", "ARRAY<STRING>")
+TYPES = (*NUMBERS, "STRING", "BINARY", "BOOLEAN", "DATE", "TIMESTAMP", *ARRAYS[:2])
 STRINGS = ("", "a", "b", "ab", "B")
 BINARIES = (b"", b"a", b"\xca\xfe", b"ab", b"\x00")
 DATES = tuple(map(date.fromisoformat, ("2023-12-31", "2024-01-01", "2024-02-29")))
@@ -34,6 +35,11 @@ VALUES = {"DATE": DATES, "TIMESTAMP": TIMESTAMPS}
 def summed(type_name):
     """The type of a sum."""
     return type_name if type_name in ("DOUBLE", DECIMAL) else "BIGINT"
+
+
+def element_of(type_name):
+    """The type of the elements of an ARRAY."""
+    return type_name.removeprefix("ARRAY<").removesuffix(">")
 
 
 def mean(type_name):
@@ -449,6 +455,7 @@ class QueryGenerator(PatternGenerator):
         kind = self.weighted(
             rows=4, count=2, distinct=2, combinations=0.7, sum=3, avg=2, min=2, max=2, stddev=1,
             variance=1, percentile=1.5, approx_count_distinct=1, by=1.5, string_agg=0.7,
+            array_agg=0.7,
             end=2 if self.is_in_order else 0,
         )  # fmt: skip
         if kind == "rows":
@@ -463,10 +470,13 @@ class QueryGenerator(PatternGenerator):
         if kind == "string_agg" and not numeric:
             between = self.random.choice(["', '", "''", "'a'"])
             return f"string_agg({self.argument('STRING', columns)}, {between})", "STRING"
+        if kind == "array_agg" and not numeric:
+            type_name = self.random.choice(ARRAYS)
+            return f"array_agg({self.argument(element_of(type_name), columns)})", type_name
         types = TYPES if kind in ("min", "max", "by", "end") else NUMBERS
         type_name = self.type_of(columns, NUMBERS if numeric else types)
         argument = self.argument(type_name, columns)
-        if kind in ("by", "string_agg"):
+        if kind in ("by", "string_agg", "array_agg"):
             by = self.argument(self.type_of(columns), columns)
             return f"{self.random.choice(['max_by', 'min_by'])}({argument}, {by})", type_name
         if kind == "end":
@@ -883,6 +893,9 @@ class QueryGenerator(PatternGenerator):
                 return f"{negated}regexp_like({subject}, '{pattern}')"
             pattern = self.random.choice(["a%", "%b", "_", "%a%", "%"])
             return f"{subject} {negated}LIKE '{pattern}'"
+        if kind == "special" and type_name in ARRAYS:
+            wanted = self.expression(element_of(type_name), columns, 1)
+            return f"{negated}array_contains({subject}, {wanted})"
         symbol = self.random.choice(COMPARISONS[1:] if self.chance(0.6) else COMPARISONS)
         if type_name in NUMBERS:
             type_name = self.random.choice(NUMBERS)
@@ -1037,7 +1050,19 @@ class QueryGenerator(PatternGenerator):
             return f"X'{self.random.choice(BINARIES).hex()}'"
         if type_name == "BOOLEAN":
             return self.random.choice(["TRUE", "FALSE"])
+        if type_name in ARRAYS:
+            return self.constant_array(type_name)
         return self.moment(self.random.choice(VALUES[type_name]))
+
+    def constant_array(self, type_name):
+        """An ARRAY written out, or as a text."""
+        element, count = element_of(type_name), self.random.randint(0, 3)
+        if element == "STRING" and self.chance(0.7):
+            words = [f"'{self.random.choice(STRINGS)}'" for _ in range(count or 1)]
+            return f"ARRAY[{', '.join(words)}]"
+        numbers = [self.random.choice(["0", "1", "2", "null"]) for _ in range(count)]
+        text = ", ".join(f'"{n}"' if element == "STRING" else n for n in numbers)
+        return f"CAST('[{text}]' AS {type_name})"
 
     def moment(self, value):
         """A date or timestamp written out."""
@@ -1057,7 +1082,7 @@ class QueryGenerator(PatternGenerator):
             return self.conditional(type_name, columns, depth - 1)
         draw = {
             "STRING": self.text, "BOOLEAN": self.truth, "DATE": self.day, "TIMESTAMP": self.time,
-            "BINARY": self.bytes,
+            "BINARY": self.bytes, **dict.fromkeys(ARRAYS, self.array),
         }.get(type_name, self.number)  # fmt: skip
         return draw(type_name, columns, depth - 1)
 
@@ -1105,6 +1130,7 @@ class QueryGenerator(PatternGenerator):
             choices.append(f"{self.random.choice(['hour', 'second', 'dayofweek'])}({time})")
             choices.append(f"datediff({day}, {self.literal('DATE')})")
             choices.append(f"{self.random.choice(['hour', 'day'])}({self.in_zone(columns)})")
+            choices += [self.of_array(columns)] * 2
         else:
             times = [self.expression("TIMESTAMP", columns, 0) for _ in range(2)]
             choices.append(f"({' - '.join(times)})")
@@ -1129,6 +1155,8 @@ class QueryGenerator(PatternGenerator):
                 f"date_format({self.expression('TIMESTAMP', columns, 0)}, '{pattern}')",
                 f"hex({self.expression('BINARY', columns, 0)})",
                 f"CAST({self.expression('BINARY', columns, 0)} AS STRING)",
+                f"CAST({self.expression(self.random.choice(ARRAYS), columns, 0)} AS STRING)",
+                f"({self.expression('ARRAY<STRING>', columns, 0)})[1]",
             ]
         )
 
@@ -1142,6 +1170,24 @@ class QueryGenerator(PatternGenerator):
                 f"unhex({self.expression('STRING', columns, 0)})",
             ]
         )
+
+    def array(self, type_name, columns, depth):
+        element = element_of(type_name)
+        elements = [self.expression(element, columns, depth) for _ in range(2)]
+        made = f"ARRAY[{', '.join(elements[: self.random.randint(1, 2)])}]"
+        if element == "BIGINT":
+            narrow = self.expression("ARRAY<INT>", columns, 0)
+            return self.random.choice(
+                [f"CAST({made} AS {type_name})", f"CAST({narrow} AS {type_name})"]
+            )
+        return made
+
+    def of_array(self, columns):
+        """What is asked of an ARRAY, an INT."""
+        array = self.expression(self.random.choice(ARRAYS), columns, 0)
+        of_numbers = self.expression("ARRAY<INT>", columns, 0)
+        place = self.random.choice(["1", "2", "-1", self.expression("INT", columns, 0)])
+        return self.random.choice([f"cardinality({array})", f"({of_numbers})[{place}]"])
 
     def day(self, type_name, columns, depth):
         operand = self.expression("DATE", columns, depth)

@@ -27,7 +27,7 @@ AGGREGATES = (
     "count", "sum", "avg", "min", "max", "stddev", "variance", "percentile",
     "approx_count_distinct",
 )  # fmt: skip
-IN_ORDER = ("max_by", "min_by", "first", "last", "string_agg")
+IN_ORDER = ("max_by", "min_by", "first", "last", "string_agg", "array_agg")
 OWN_AGGREGATES = set()
 """Aggregates of the user that a test has."""
 RANKINGS = ("row_number", "rank", "dense_rank")
@@ -671,6 +671,9 @@ class Parser(MatchParser):
             return ("arithmetic", "-", ("literal", 0), self.unary())
         self.accept("+")
         value = self.primary()
+        while self.accept("["):
+            value = ("call", "[]", [value, self.expression()])
+            self.expect("]")
         if self.accept("at", "time", "zone"):
             return ("zoned", value, self.primary())
         return value
@@ -698,6 +701,10 @@ class Parser(MatchParser):
             return ("literal", value)
         if self.accept("case"):
             return self.case()
+        if self.accept("array", "["):
+            values = self.comma_list(self.expression)
+            self.expect("]")
+            return ("call", "array", values)
         if self.accept("interval"):
             amount = self.tokens[self.position][1].strip("'")
             self.position += 1
@@ -738,15 +745,22 @@ class Parser(MatchParser):
     def cast(self):
         value = self.expression()
         self.expect("as")
-        name = self.name().upper()
-        if name == "DECIMAL" and self.peek() == "(":
-            digits = self.parenthesised(lambda: self.comma_list(self.expression))
-            name += f"({', '.join(str(number) for _, number in digits)})"
+        name = self.type_name()
         if value[0] != "zoned":
             return ("cast", value, name)
         if name == "TIMESTAMP":
             return ("call", "first_in", [("cast", value[1], name), value[2]])
         return ("cast", ("call", "shown_in", list(value[1:])), name)
+
+    def type_name(self):
+        name = self.name().upper()
+        if name == "DECIMAL" and self.peek() == "(":
+            digits = self.parenthesised(lambda: self.comma_list(self.expression))
+            name += f"({', '.join(str(number) for _, number in digits)})"
+        if name == "ARRAY" and self.accept("<"):
+            name = f"ARRAY<{self.type_name()}>"
+            self.expect(">")
+        return name
 
     def case(self):
         """CASE x WHEN v … means CASE WHEN x = v …"""

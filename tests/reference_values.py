@@ -34,6 +34,34 @@ class AggregateOverflowError(Exception):
     """A sum that BIGINT does not hold; it stops the query under any policy."""
 
 
+class Array(tuple):
+    """An ARRAY. Of two the one is less that has the lesser element where they first differ, or
+    ends there; NULL is the least element, and equals itself."""
+
+    __slots__ = ()
+
+    def __lt__(self, other):
+        return self.key() < other.key()
+
+    def __gt__(self, other):
+        return other < self
+
+    def __le__(self, other):
+        return not other < self
+
+    def __ge__(self, other):
+        return not self < other
+
+    def key(self):
+        """What tuples of Python are in order by."""
+        return [(each is not None, 0 if each is None else each) for each in self]
+
+
+def listed(value):
+    """A value of the engine, whose ARRAYs are lists, as one of the reference."""
+    return Array(map(listed, value)) if isinstance(value, (list, tuple)) else value
+
+
 FAILED = object()
 """What ``attempt`` gives in the place of a value."""
 
@@ -193,6 +221,10 @@ def narrowed(value, type_name):
 
 def converted(value, type_name):
     """The value as another type."""
+    if type_name.startswith("ARRAY<"):
+        return as_array(value, type_name)
+    if isinstance(value, Array):
+        return json.dumps(in_json(value), ensure_ascii=False, separators=(",", ":"))
     if type_name == "DOUBLE":
         return float(value)
     if type_name.startswith("DECIMAL"):
@@ -212,6 +244,44 @@ def converted(value, type_name):
         same = isinstance(value, datetime) == (type_name == "TIMESTAMP")
         return value if same else date(*day) if type_name == "DATE" else datetime(*day)
     return {"TIMESTAMP": datetime, "DATE": date}[type_name].fromisoformat(value)
+
+
+def in_json(value):
+    """A value as JSON has it: what it has no form for is a text."""
+    if isinstance(value, Array):
+        return [in_json(each) for each in value]
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, date):
+        return value.isoformat()
+    return format(value, "f") if isinstance(value, Decimal) else value
+
+
+def as_array(value, type_name):
+    """An ARRAY with other elements, or the one of a text of JSON: NULL if an element is none."""
+    element = type_name.removeprefix("ARRAY<").removesuffix(">")
+    if isinstance(value, Array):
+        return Array(None if each is None else cast(each, element) for each in value)
+    found = json.loads(value)
+    fitting = {"STRING": str, "BOOLEAN": bool, "INT": int, "BIGINT": int, "DOUBLE": (int, float)}
+    kinds = fitting[element]
+    is_truth = element == "BOOLEAN"
+    if not isinstance(found, list) or not all(
+        each is None or (isinstance(each, kinds) and isinstance(each, bool) == is_truth)
+        for each in found
+    ):
+        return None
+    return Array(None if each is None else cast(each, element) for each in found)
+
+
+def element(array, place):
+    """The element at a place, counted from one."""
+    return array[place - 1] if 1 <= place <= len(array) else None
+
+
+def array_contains(array, value):
+    """Whether an element equals a value, with three truth values."""
+    return any_of(compare("=", each, value) for each in array)
 
 
 def as_decimal(value, type_name):
@@ -415,6 +485,9 @@ STRICT = {
     "sin": math.sin,
     "atan2": math.atan2,
     "json_value": json_value,
+    "[]": element,
+    "cardinality": len,
+    "array_contains": array_contains,
     "crc32": lambda value: zlib.crc32(as_bytes(value)),
     **{name: digest(name) for name in ("md5", "sha1", "sha256", "sha512")},
     "octet_length": lambda value: len(as_bytes(value)),
@@ -468,6 +541,7 @@ def present(values):
 
 # Functions that look at NULLs themselves.
 LENIENT = {
+    "array": lambda *values: Array(values),
     "nullif": lambda x, y: None if compare("=", x, y) else x,
     "greatest": lambda *values: max(present(values), default=None),
     "least": lambda *values: min(present(values), default=None),
@@ -530,6 +604,8 @@ def aggregate_in_order(name, rows, between):
         return rows[0 if name == "first" else -1][0]
     if name == "string_agg":
         return between.join(text for (text,) in rows)
+    if name == "array_agg":
+        return Array(value for (value,) in rows)
     if name in OWN_AGGREGATES:
         return OWN_AGGREGATES[name](rows)
     best = (max if name == "max_by" else min)(by for _, by in rows)

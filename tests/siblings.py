@@ -15,7 +15,7 @@ from tests import reference
 from tests.cases import Alter, Drop, Push, Register, Run, literal
 from tests.generator import MOST_WORK, random_case
 from tests.history import ticks
-from tests.query_generator import BINARIES, DATES, STRINGS, TIMESTAMPS
+from tests.query_generator import ARRAYS, BINARIES, DATES, STRINGS, TIMESTAMPS
 from tests.reference_values import AggregateOverflowError, NoValueError
 
 COMPARISONS = ("=", "=", "<", ">=", ">", "<>")
@@ -139,6 +139,7 @@ def constant_of(rng, type_):
     """A constant to compare with."""
     domains = {"STRING": STRINGS, "BOOLEAN": (True, False), "DATE": DATES, "TIMESTAMP": TIMESTAMPS}
     domains["BINARY"] = BINARIES
+    domains |= dict.fromkeys(ARRAYS, ((1,), (1, 2), (2, None)))
     if type_ in domains:
         return literal(rng.choice(domains[type_]))
     return other_constant(rng, "1.5" if type_ == "DOUBLE" else "1")

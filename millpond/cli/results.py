@@ -15,7 +15,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from millpond.connectors.json_text import json_value
+from millpond.connectors.json_values import json_array, json_value
 from millpond.connectors.python_values import python_values
 from millpond.connectors.sinks import unique_names
 from millpond.schema import BEGINNING
@@ -103,6 +103,8 @@ def csv_cell(value: Any) -> str:
         return ""
     if isinstance(value, bytes):
         value = b64encode(value).decode()
+    if isinstance(value, list):
+        value = json_array(value)
     text = shown(value)
     if isinstance(value, str) and (not text or any(mark in text for mark in ',"\r\n')):
         return '"' + text.replace('"', '""') + '"'

@@ -385,8 +385,8 @@ def _json(value: Any) -> Any:
         return str(value)
     if isinstance(value, bytes):
         return b64encode(value).decode()
-    if hasattr(value, "item"):
-        return value.item()
+    if hasattr(value, "tolist"):
+        return value.tolist()
     raise StateError(f"{value!r} can not be sent")
 
 

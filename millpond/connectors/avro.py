@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import importlib
 import io
+import itertools
 import json
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -85,6 +86,8 @@ class AvroField:
     kind: str
     is_nullable: bool = False
     scale: int = 0
+    element: AvroField | None = None
+    """Of an array, what its items are."""
 
 
 class AvroSchema:
@@ -107,27 +110,28 @@ class AvroSchema:
         self.fields = [self._field(each) for each in given["fields"]]
 
     def _field(self, given: Mapping[str, Any]) -> AvroField:
-        kind, is_nullable, scale = self._kind(given["type"])
-        return AvroField(given["name"], kind, is_nullable, scale)
+        return self._typed(given["name"], given["type"])
 
-    def _kind(self, given: Any) -> tuple[str, bool, int]:
-        """What a type is, whether it may be null, and how many digits it has after the point."""
+    def _typed(self, name: str, given: Any) -> AvroField:
+        """What a type is, and whether it may be null."""
         if isinstance(given, list):
             others = [each for each in given if each != "null"]
             if len(others) != 1:
-                return "a union", False, 0
-            kind, _, scale = self._kind(others[0])
-            return kind, len(others) < len(given), scale
+                return AvroField(name, "a union")
+            return replace(self._typed(name, others[0]), is_nullable=len(others) < len(given))
         if isinstance(given, str):
-            return (given, False, 0) if given not in self._types else self._kind(self._types[given])
+            known = given in self._types
+            return self._typed(name, self._types[given]) if known else AvroField(name, given)
+        if given["type"] == "array" and "logicalType" not in given:
+            return AvroField(name, "array", element=self._typed(name, given["items"]))
         if "name" in given:
             self._types[given["name"]] = given
         logical = str(given.get("logicalType", "")).removeprefix("local-")
         is_known = logical in ("decimal", *_TIMES)
         inner = logical if is_known else given["type"]
         if not is_known and not isinstance(inner, str):
-            return self._kind(inner)
-        return inner, False, int(given.get("scale", 0))
+            return self._typed(name, inner)
+        return AvroField(name, inner, scale=int(given.get("scale", 0)))
 
     def field_of(
         self, column: Field, known: Mapping[Type, tuple[str, ...]], fault: Fault
@@ -138,12 +142,7 @@ class AvroSchema:
             names = ", ".join(each.name for each in self.fields)
             count = "two" if found else "no"
             raise fault(f"the schema has {count} field {column.name}; it has: {names}")
-        kinds = known.get(column.type.family, ())
-        if found[0].kind not in kinds:
-            raise fault(
-                f"column {column.name} is {column.type}, and the schema has {found[0].kind} for "
-                f"it; it can have {' or '.join(kinds) or 'none: CAST it to STRING or DOUBLE'}"
-            )
+        _check_kind(found[0], column, column.type, known, fault)
         return found[0]
 
     def decoded(self, message: bytes, where: Callable[[], str]) -> Mapping[str, Any]:
@@ -217,7 +216,7 @@ class AvroResults:
     def messages(self, table: pa.Table) -> Iterator[bytes]:
         """One message a result."""
         columns = [table.column(position) for _, position in self._columns]
-        raw = [each.cast(_RAW.get(each.type, each.type)).to_pylist() for each in columns]
+        raw = [each.cast(_raw(each.type)).to_pylist() for each in columns]
         for values in zip(*raw, strict=True):
             record = {
                 field.name: value for (field, _), value in zip(self._columns, values, strict=True)
@@ -232,6 +231,30 @@ class AvroResults:
             if record[field.name] is None and not field.is_nullable:
                 return f"{field.name} is NULL, and the schema has no null for it"
         return f"a result does not fit the schema: {error}"
+
+
+def _check_kind(
+    found: AvroField,
+    column: Field,
+    type_: Type,
+    known: Mapping[Type, tuple[str, ...]],
+    fault: Fault,
+) -> None:
+    """Refuses a column, or the elements of one, for which the schema has something else."""
+    kinds = ("array",) if type_.is_array else known.get(type_.family, ())
+    if found.kind not in kinds:
+        raise fault(
+            f"column {column.name} is {column.type}, and the schema has {found.kind} for "
+            f"{type_ if type_ is not column.type else 'it'}; it can have "
+            f"{' or '.join(kinds) or 'none: CAST it to STRING or DOUBLE'}"
+        )
+    if found.element is not None:
+        _check_kind(found.element, column, type_.element, known, fault)
+
+
+def _raw(type_: pa.DataType) -> pa.DataType:
+    """The type of numbers as which times are written."""
+    return pa.list_(_raw(type_.value_type)) if pa.types.is_list(type_) else _RAW.get(type_, type_)
 
 
 def _package() -> Any:
@@ -272,7 +295,12 @@ def _physical(given: Any) -> Any:
 
 
 def _column(field: AvroField, records: Sequence[Mapping[str, Any] | None]) -> pa.Array:
-    values = [None if each is None else each[field.name] for each in records]
+    return _values(field, [None if each is None else each[field.name] for each in records])
+
+
+def _values(field: AvroField, values: list[Any]) -> pa.Array:
+    if field.element is not None:
+        return _lists(field.element, values)
     if field.kind in _TIMES:
         kind = _TIMES[field.kind]
         return pa.array(values, pa.int32() if pa.types.is_date(kind) else pa.int64()).cast(kind)
@@ -280,6 +308,13 @@ def _column(field: AvroField, records: Sequence[Mapping[str, Any] | None]) -> pa
         exact = [None if each is None else _decimal(each, field.scale) for each in values]
         return pa.array(exact, pa.decimal256(76, field.scale))
     return pa.array(values, _PHYSICAL[field.kind])
+
+
+def _lists(element: AvroField, values: list[list[Any] | None]) -> pa.Array:
+    ends = itertools.accumulate((len(each or ()) for each in values), initial=0)
+    items = _values(element, [item for each in values for item in each or ()])
+    missing = pa.array([each is None for each in values], pa.bool_())
+    return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), items, mask=missing)
 
 
 def _decimal(digits: bytes, scale: int) -> Decimal:

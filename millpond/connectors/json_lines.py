@@ -19,7 +19,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.json
 
-from millpond.connectors.arrow import ARROW_TYPES, RowPosition, conform
+from millpond.connectors.arrow import RowPosition, conform
+from millpond.connectors.arrow_types import ARROW_TYPES
 from millpond.connectors.encoding import is_utf8, not_utf8
 from millpond.connectors.files import LONG_BYTES, Block, Blocks
 from millpond.connectors.followed_files import FollowedFiles, is_followed
@@ -114,11 +115,10 @@ class JsonLines:
     def _parse_options(self, first_line: bytes) -> pyarrow.json.ParseOptions:
         """Reads the declared columns, their names written as in the first line."""
         spellings = {key.lower(): key for key in _parsed(first_line or b"{}")}
-        text = pa.string()
         fields = [
             pa.field(
                 spellings.get(f.name.lower(), f.name),
-                text if f.type in (Type.TIMESTAMP, Type.DATE, Type.BINARY) else ARROW_TYPES[f.type],
+                _as_in_json(f.type),
             )
             for f in self.schema.fields
         ]
@@ -140,6 +140,14 @@ class JsonLines:
         exact = self.schema.has_decimals
         rows = [_object(partial(where, row), line, exact) for row, (_, line) in lines]
         return rows_to_arrow(rows, self.schema, where, lenient=True)
+
+
+def _as_in_json(type_: Type) -> pa.DataType:
+    """How Arrow reads values of a type: times and bytes are texts."""
+    if type_.is_array:
+        return pa.list_(_as_in_json(type_.element))
+    is_text = type_ in (Type.TIMESTAMP, Type.DATE, Type.BINARY)
+    return pa.string() if is_text else ARROW_TYPES[type_]
 
 
 class JsonSink(TextSink):

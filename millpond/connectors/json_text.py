@@ -1,38 +1,13 @@
-"""Results as JSON values: times as ISO text, and no numbers that JSON lacks."""
+"""Results as objects of JSON."""
 
-import math
-from base64 import b64encode
 from collections.abc import Iterator
-from datetime import date
-from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 
+from millpond.connectors.json_values import json_value
 from millpond.connectors.python_values import python_values
 from millpond.connectors.sinks import unique_names
-
-
-def json_value(value: Any) -> Any:
-    r"""A value as ``json.dumps`` takes it.
-
-    A DECIMAL is a text: who reads a number of JSON may know no more of it than a double. A BINARY
-    is in base64.
-
-    >>> json_value(float("inf")), json_value(date(2026, 1, 2)), json_value(Decimal("1.50"))
-    ('Infinity', '2026-01-02', '1.50')
-    >>> json_value(b"\xca\xfe")
-    'yv4='
-    """
-    if isinstance(value, Decimal):
-        return format(value, "f")
-    if isinstance(value, bytes):
-        return b64encode(value).decode()
-    if isinstance(value, date):  # a datetime is a date too
-        return value.isoformat()
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    return value
 
 
 def json_results(table: pa.Table) -> Iterator[dict[str, Any]]:

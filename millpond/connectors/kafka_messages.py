@@ -9,7 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from millpond.connectors.arrow import ARROW_TYPES, RowPosition, arrow_schema, conform
+from millpond.connectors.arrow import RowPosition, arrow_schema, conform
+from millpond.connectors.arrow_types import ARROW_TYPES
 from millpond.connectors.bad_rows import BadRow, salvaged, told_apart
 from millpond.connectors.message_values import Values, ValuesOf, texts
 from millpond.connectors.sources import Declaration, SourcePage

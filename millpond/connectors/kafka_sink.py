@@ -14,7 +14,8 @@ from uuid import uuid4
 import pyarrow as pa
 
 from millpond.connectors.avro import AvroResults
-from millpond.connectors.json_text import json_results, json_value
+from millpond.connectors.json_text import json_results
+from millpond.connectors.json_values import json_value
 from millpond.connectors.kafka_client import ANSWER_SECONDS, POLL_SECONDS, client, words_of
 from millpond.connectors.python_values import python_values
 from millpond.connectors.sinks import Results

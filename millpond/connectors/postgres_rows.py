@@ -12,6 +12,8 @@ import pyarrow.compute as pc
 import pyarrow.csv as pc_csv
 
 from millpond.connectors.changed_rows import Fault
+from millpond.connectors.postgres_arrays import array_text
+from millpond.connectors.python_values import python_values
 
 COPY_ROWS = 20_000
 """So many rows are made text at a time."""
@@ -37,6 +39,16 @@ def _with_hexadecimal(table: pa.Table) -> pa.Table:
         if pa.types.is_binary(column.type):
             values = column.to_pylist()
             texts = [None if value is None else f"\\x{value.hex()}" for value in values]
+            name = table.field(position).name
+            table = table.set_column(position, name, pa.array(texts, pa.string()))
+    return table
+
+
+def with_arrays(table: pa.Table) -> pa.Table:
+    """The rows with ARRAYs as the server reads them: texts, which can be keys too."""
+    for position, column in enumerate(table.columns):
+        if pa.types.is_list(column.type):
+            texts = list(map(array_text, python_values(column)))
             name = table.field(position).name
             table = table.set_column(position, name, pa.array(texts, pa.string()))
     return table

@@ -19,7 +19,7 @@ import pyarrow as pa
 from millpond.connectors.changed_rows import NEW, changes_of_each, last_of_each, repeated
 from millpond.connectors.postgres_client import Server
 from millpond.connectors.postgres_merge import KIND, STAGE, Merge
-from millpond.connectors.postgres_rows import checked, copied, without_nul
+from millpond.connectors.postgres_rows import checked, copied, with_arrays, without_nul
 from millpond.connectors.postgres_tables import (
     TAKES,
     Table,
@@ -163,13 +163,13 @@ class Form:
         if self.target.has_bad_rows:
             results = without_nul(results)
         columns = [*results.columns[2:], *(results.column(BESIDE[e.name]) for e in self._beside)]
-        rows = checked(pa.table(columns, self.names), self.target.fault)
+        rows = checked(with_arrays(pa.table(columns, self.names)), self.target.fault)
         return rows if self._has(WEIGHT) else repeated(rows, results.column(1))
 
     def changes(self, results: pa.Table) -> tuple[pa.Table, pa.Array]:
         """The rows of keys, and whether each is gone, changed or new; of a stream all are new."""
         columns, weights, fault = results.columns[2:], results.column(1), self.target.fault
-        own = pa.table(columns, [each.name for each in self._own])
+        own = with_arrays(pa.table(columns, [each.name for each in self._own]))
         if self.target.results.is_stream:
             rows = last_of_each(own, self.keys, fault)
             return checked(rows, fault), pa.array([NEW] * rows.num_rows)

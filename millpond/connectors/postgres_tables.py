@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from millpond.errors import MillpondError
@@ -26,6 +26,7 @@ TAKES = {
     Type.BINARY: ("bytea",),
     Type.DATE: ("date",),
     Type.TIMESTAMP: ("timestamp with time zone", "timestamp without time zone"),
+    Type.ARRAY: ("an array of what its elements go into",),
 }
 """Into which columns values go, and are what they were; the first is the usual one."""
 
@@ -82,6 +83,9 @@ def takes(kind: Type, column: TableColumn) -> bool:
     """Whether all values of a type are the same values in a column."""
     if kind is Type.NULL:
         return True
+    if kind.is_array:
+        is_flat = column.type.endswith("[]") and not kind.element.is_array
+        return is_flat and takes(kind.element, replace(column, type=column.type[:-2]))
     bare = column.type
     if kind in (Type.STRING, Type.TIMESTAMP):  # a text that is too long is refused by the server
         bare = _LENGTH.sub("", bare) if kind is Type.STRING else bare.replace("(6)", "")
@@ -96,6 +100,8 @@ def usual_type(kind: Type) -> str:
     """The type of a column that is made for values."""
     if kind.is_decimal:
         return f"numeric({kind.precision},{kind.scale})"
+    if kind.is_array and not kind.element.is_array:
+        return f"{usual_type(kind.element)}[]"
     return TAKES.get(kind, ("text",))[0]
 
 

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from millpond.connectors.arrays import opened_lists
 from millpond.connectors.arrow import RowPosition, arrow_schema, conform
 from millpond.connectors.bad_rows import BadRow, salvaged, told_apart
+from millpond.connectors.postgres_arrays import elements_of
 from millpond.connectors.postgres_tables import Fault, SourceTable, Table, quoted
 from millpond.connectors.sources import Declaration
 from millpond.connectors.times import check_times
@@ -49,8 +51,11 @@ class Columns:
                 raise fault(f"no column {field.name}; columns there: {known}")
             bare = column.type.partition("(")[0]
             bare += column.type.rpartition(")")[2] if "(" in column.type else ""
-            if field.type is not Type.STRING and bare not in GIVES[field.type.family]:
-                fitting = [kind for kind, given in GIVES.items() if bare in given]
+            if not _gives(bare, field.type):
+                item = bare.removesuffix("[]")
+                fitting = [kind for kind, given in GIVES.items() if item in given]
+                if item != bare:
+                    fitting = [Type.array(kind) for kind in fitting if kind is not Type.DECIMAL]
                 known = " or ".join([*map(str, fitting), "STRING"])
                 raise fault(
                     f"column {column.name} is {column.type}, which is no {field.type}; declare it "
@@ -96,8 +101,31 @@ class Columns:
         return json.dumps(dict(zip(self.names, row, strict=True)), ensure_ascii=False).encode()
 
 
+def _gives(bare: str, type_: Type) -> bool:
+    """Whether a column of PostgreSQL is read as a type."""
+    if type_.is_array:
+        is_flat = bare.endswith("[]") and not type_.element.is_array
+        return is_flat and _gives(bare[:-2], type_.element)
+    return type_ is Type.STRING or bare in GIVES[type_.family]
+
+
+def _lists(texts: Sequence[str | None], element: Type) -> pa.Array:
+    """Texts of arrays as lists of texts; what has arrays within it stays a text, and is refused."""
+    try:
+        found = [elements_of(text) for text in texts]
+    except ValueError:
+        return pa.array(texts, pa.string())
+    lists = opened_lists(pa.array(found, pa.list_(pa.string())))
+    values = _array(lists.values.to_pylist(), element)
+    return pa.ListArray.from_arrays(
+        lists.offsets, values, mask=pa.array([f is None for f in found])
+    )
+
+
 def _array(texts: Sequence[str | None], type_: Type) -> pa.Array:
     """Texts as PostgreSQL writes values, as those that other sources have."""
+    if type_.is_array:
+        return _lists(texts, type_.element)
     if type_ is Type.BINARY:
         found = [
             None if text is None else bytes.fromhex(text.removeprefix("\\x")) for text in texts

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millpond.connectors.base64_texts import base64_column
+from millpond.connectors.json_values import json_array
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,9 +66,13 @@ def moment(ticks: int, tick_microseconds: int) -> str:
 
 
 def readable(table: pa.Table) -> pa.Table:
-    """The table with those times, DECIMALs and BINARYs as text that Arrow would not write out as
-    such."""
+    """The table with those times, DECIMALs, BINARYs and ARRAYs as text that Arrow would not write
+    out as such."""
     for position, column in enumerate(table.columns):
+        if pa.types.is_list(column.type):
+            name = table.field(position).name
+            table = table.set_column(position, name, array_texts(column))
+            continue
         if pa.types.is_binary(column.type):
             name = table.field(position).name
             table = table.set_column(position, name, base64_column(column))
@@ -79,6 +84,12 @@ def readable(table: pa.Table) -> pa.Table:
             text = [None if value is None else str(value) for value in python_values(column)]
             table = table.set_column(position, table.field(position).name, pa.array(text))
     return table
+
+
+def array_texts(column: pa.ChunkedArray) -> pa.Array:
+    """ARRAYs as texts of JSON."""
+    values = python_values(column)
+    return pa.array([None if v is None else json_array(v) for v in values], pa.string())
 
 
 def decimal_texts(column: pa.ChunkedArray) -> pa.Array:
@@ -102,6 +113,8 @@ def _reach(column: pa.ChunkedArray) -> float:
 
 
 def _python_value(value: pa.Scalar) -> Any:
+    if pa.types.is_list(value.type):
+        return python_values(value.values) if value.is_valid else None
     try:
         return value.as_py()
     except (ValueError, OverflowError):

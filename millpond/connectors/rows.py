@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, date, datetime
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
 from millpond.arguments import shown_value
+from millpond.connectors.arrays import inside, outside_type
 from millpond.connectors.arrow import (
-    ARROW_TYPES,
     RowPosition,
     arrow_schema,
     conform,
     positions,
 )
-from millpond.connectors.base64_texts import of_base64_text
-from millpond.connectors.pandas_there import dense, is_absent, is_frame, is_moment, python_moment
+from millpond.connectors.conversions import converted
+from millpond.connectors.pandas_there import dense, is_frame
 from millpond.errors import InputError
 from millpond.schema import Field, Schema, Type
 
@@ -146,33 +143,29 @@ def _column(values: list[Any], field: Field, where: RowPosition) -> pa.Array:
     if has_zones or not kinds <= _PLAIN[field.type.family]:
         values = [_checked(value, field, where, row) for row, value in enumerate(values)]
     try:
-        return pa.array(values, ARROW_TYPES[field.type])
+        return inside(pa.array(values, outside_type(field.type)))
     except _REFUSALS:
         row = next(row for row, value in enumerate(values) if not _fits(value, field.type))
         raise _fault(values[row], field, where, row) from None
 
 
 def _checked(value: Any, field: Field, where: RowPosition, row: int) -> Any:
-    if value is None or is_absent(value):
-        return None
-    if isinstance(value, np.generic) and not isinstance(value, np.datetime64):
-        value = value.item()
     try:
-        return _CONVERSIONS[field.type.family](value)
+        return converted(value, field.type)
     except (TypeError, ValueError, OverflowError, InvalidOperation):
         raise _fault(value, field, where, row) from None
 
 
 def _fits(value: Any, kind: Type) -> bool:
     try:
-        pa.array([value], ARROW_TYPES[kind])
+        pa.array([value], outside_type(kind))
     except _REFUSALS:
         return False
     return True
 
 
 def _fault(value: Any, field: Field, where: RowPosition, row: int) -> InputError:
-    article = "an" if field.type is Type.INT else "a"
+    article = "an" if field.type is Type.INT or field.type.is_array else "a"
     half = isinstance(value, str) and field.type is Type.STRING
     why = " (it holds half of a surrogate pair)" if half else ""
     message = (
@@ -184,79 +177,6 @@ def _fault(value: Any, field: Field, where: RowPosition, row: int) -> InputError
 _REFUSALS = (pa.ArrowException, OverflowError, UnicodeEncodeError, TypeError, ValueError)
 
 
-def _boolean(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError
-    return value
-
-
-def _integer(value: Any) -> int:
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float | Decimal)
-        or value != int(value)
-    ):
-        raise TypeError
-    return int(value)
-
-
-def _decimal(value: Any) -> Decimal:
-    if isinstance(value, bool) or not isinstance(value, int | float | Decimal | str):
-        raise TypeError
-    return Decimal(repr(value) if isinstance(value, float) else value)
-
-
-def _double(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
-        raise TypeError
-    return float(value)
-
-
-def _string(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError
-    return str(value)
-
-
-def _bytes(value: Any) -> bytes:
-    if isinstance(value, str):  # as JSON has it
-        value = of_base64_text(value.strip())
-    if not isinstance(value, bytes | bytearray | memoryview):
-        raise TypeError
-    return bytes(value)
-
-
-def _date(value: Any) -> date:
-    if isinstance(value, str) and _ISO_DATE.fullmatch(value.strip()):
-        return date.fromisoformat(value.strip())
-    if not isinstance(value, date) or isinstance(value, datetime):
-        raise TypeError
-    return value
-
-
-def _timestamp(value: Any) -> datetime:
-    if isinstance(value, str) and _ISO_TIME.fullmatch(value.strip()):
-        value = datetime.fromisoformat(value.strip())
-    elif isinstance(value, np.datetime64) or is_moment(value):
-        value = python_moment(value)
-    elif isinstance(value, date) and not isinstance(value, datetime):
-        value = datetime.combine(value, datetime.min.time())
-    if not isinstance(value, datetime):
-        raise TypeError
-    return value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
-
-
-def _null(value: Any) -> None:
-    if not (isinstance(value, float) and math.isnan(value)):
-        raise TypeError
-
-
-_ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
-_ISO_TIME = re.compile(
-    r"\d{4}-\d\d-\d\d([ T]\d\d(:\d\d(:\d\d(\.\d{1,9})?)?)?(Z|[+-]\d\d(:?\d\d)?)?)?", re.ASCII
-)
-"""As files have them: Python alone reads more, such as weeks, and much that is none."""
-
 _PLAIN: dict[Type, set[type]] = {
     Type.BOOLEAN: {bool},
     Type.INT: {int},
@@ -267,19 +187,7 @@ _PLAIN: dict[Type, set[type]] = {
     Type.BINARY: {bytes},
     Type.DATE: {date},
     Type.TIMESTAMP: {datetime},
+    Type.ARRAY: set(),
     Type.NULL: set(),
 }
 """Python types that Arrow converts as meant; all others are looked at one by one."""
-
-_CONVERSIONS: dict[Type, Callable[[Any], Any]] = {
-    Type.BOOLEAN: _boolean,
-    Type.INT: _integer,
-    Type.BIGINT: _integer,
-    Type.DECIMAL: _decimal,
-    Type.DOUBLE: _double,
-    Type.STRING: _string,
-    Type.BINARY: _bytes,
-    Type.DATE: _date,
-    Type.TIMESTAMP: _timestamp,
-    Type.NULL: _null,
-}

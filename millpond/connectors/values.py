@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from millpond.connectors.arrow import ARROW_TYPES
+from millpond.connectors.arrays import closed
+from millpond.connectors.arrow_types import ARROW_TYPES
 from millpond.schema import Field, Schema, Type
 
 Bits: TypeAlias = npt.NDArray[np.uint64]
@@ -39,6 +40,8 @@ class ValueGenerator:
         """The values of one column for the rows with these numbers."""
         field = self.schema[position]
         bits = self._bits(position, rows)
+        if field.type.is_array:
+            return self._arrays(field, bits, rows)
         if field.type is Type.STRING:
             return self._text(field, bits, rows)
         if field.type is Type.BINARY:
@@ -46,6 +49,17 @@ class ValueGenerator:
         if field.type.is_decimal:
             return _decimals(field.type, bits)
         return pa.array(self._plain(field, bits), ARROW_TYPES[field.type])
+
+    def _arrays(self, field: Field, bits: Bits, rows: npt.NDArray[np.int64]) -> pa.Array:
+        """Up to three elements for each row."""
+        counts = (bits >> np.uint64(20)).astype(np.int64) % (_MOST_ELEMENTS + 1)
+        ends = np.concatenate(([0], np.cumsum(counts)))
+        within = np.arange(ends[-1]) - np.repeat(ends[:-1], counts)
+        inner = Schema((Field(field.name, field.type.element),))
+        numbers = np.repeat(rows, counts) * _MOST_ELEMENTS + within
+        values = ValueGenerator(inner, self.seed + 1, self.keys).column(0, numbers)
+        lists = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), values)
+        return closed(lists, np.ones(len(rows), np.bool_))
 
     def _plain(self, field: Field, bits: Bits) -> npt.NDArray[Any]:
         if field.type is Type.DOUBLE:
@@ -92,6 +106,7 @@ def _decimals(type_: Type, bits: Bits) -> pa.Array:
 
 
 _RANDOM_DIGITS = 19
+_MOST_ELEMENTS = 3
 
 _MOST_KEYS = {Type.INT: 2**31, Type.TIMESTAMP: 10**9}
 """How many different values such a column can have."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from millpond.cql import decimals
 from millpond.cql.coercion import arithmetic_type, cast, typed
-from millpond.cql.expressions import AggregateCall, Expression, Literal
+from millpond.cql.expressions import JOINING, AggregateCall, Expression, Literal
 from millpond.cql.text.places import StatementError
 from millpond.functions.user_function import UserFunction
 from millpond.schema import Type
@@ -102,10 +102,11 @@ _LIST = (
         wanted="a STRING",
         form="string_agg(x, ', ')",
     ),
+    AggregateFunction("array_agg", _any, Type.array, "the ARRAY of the values, in order"),
 )
 AGGREGATES = {aggregate.name: aggregate for aggregate in _LIST}
 BY = ("max_by", "min_by")
-IN_ORDER = (*BY, "first", "last", "string_agg")
+IN_ORDER = (*BY, "first", "last", *JOINING)
 """Those that go by the order in which rows came, where others do not tell them apart."""
 AGGREGATE_ALIASES = {
     "arg_max": "max_by",

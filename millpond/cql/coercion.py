@@ -46,14 +46,16 @@ _INSTEAD = {
     "UUID": "STRING",
     "JSON": "STRING, and json_value(s, '$.items[0].price') in queries",
     "JSONB": "STRING, and json_value(s, '$.items[0].price') in queries",
-    "ARRAY": "STRING with JSON and json_value(s, '$[0]'), or a row for each element",
+    "ARRAY": "ARRAY<INT>, which says of what",
     "MAP": "STRING with JSON and json_value(s, '$.key'), or a row for each key",
+    "ROW": "a column for each field, or STRING with JSON and json_value(s, '$.field')",
     "STRUCT": "a column for each field, or STRING with JSON and json_value(s, '$.field')",
 }
 INT_RANGE = (-(2**31), 2**31 - 1)
 BIGINT_RANGE = (-(2**63), 2**63 - 1)
 _WIDTH = {Type.INT: 0, Type.BIGINT: 1, Type.DOUBLE: 2}
 _HEXADECIMAL = re.compile(r"[0-9A-Fa-f]*")
+_ELEMENTS = re.compile(r"ARRAY<(.*)>|(.+?)(?:\[\]| ARRAY)")
 _PARAMETERS = re.compile(r"(\w+)\((.*)\)")
 TEMPORAL = (Type.DATE, Type.TIMESTAMP)
 
@@ -68,12 +70,15 @@ _CASTS = {
     Type.BINARY: {Type.STRING},
     Type.DATE: {Type.TIMESTAMP, Type.STRING},
     Type.TIMESTAMP: {Type.DATE, Type.STRING},
+    Type.ARRAY: {Type.STRING},
     Type.NULL: {*FAMILIES, Type.NULL},
 }
 
 
 def named_type(name: str, offset: int | None) -> Type:
-    """The type that a name such as VARCHAR or DECIMAL(10, 2) stands for."""
+    """The type that a name such as VARCHAR, DECIMAL(10, 2) or ARRAY<INT> stands for."""
+    if elements := _ELEMENTS.fullmatch(name.upper()):
+        return Type.array(named_type(elements[1] or elements[2], offset))
     parts = _PARAMETERS.fullmatch(name.upper())
     word = parts[1] if parts else name.upper()
     if word in TYPE_NAMES:
@@ -107,7 +112,7 @@ def _decimal(word: str, parameters: str, offset: int | None) -> Type:
 
 def with_article(of: Type) -> str:
     """The type with its article."""
-    return f"an {of}" if of is Type.INT else f"a {of}"
+    return f"an {of}" if of is Type.INT or of.is_array else f"a {of}"
 
 
 def cast(expression: Expression, to: Type) -> Expression:
@@ -120,6 +125,14 @@ def cast(expression: Expression, to: Type) -> Expression:
         if expression.type.is_number and to.is_number:
             return _cast_number(expression, to)
     return Call("cast", (expression,), to)
+
+
+def widens_to(source: Type, to: Type) -> bool:
+    """Whether elements of ARRAYs become others of which each holds them."""
+    if source.is_array and to.is_array:
+        return source is to or widens_to(source.element, to.element)
+    both = source.is_number and to.is_number
+    return source is to or (both and widest((source, to)) is to)
 
 
 def as_text(expression: Expression) -> Expression:
@@ -152,8 +165,11 @@ def _cast_decimal(literal: Literal, to: Type) -> Expression:
 def explicit_cast(expression: Expression, to: Type, offset: int | None) -> Expression:
     """CAST(expression AS to)."""
     source = expression.type
-    if source is not to and to.family not in _CASTS[source.family]:
-        raise StatementError(f"{with_article(source)} cannot be cast to {to}", offset)
+    if (made := _constructed(expression)) is not None and to.is_array:
+        return Call("array", tuple(explicit_cast(e, to.element, offset) for e in made), to)
+    if source is not to and to.family not in _CASTS[source.family] and not widens_to(source, to):
+        advice = "; numbers widen, and CAST AS STRING gives its JSON" if source.is_array else ""
+        raise StatementError(f"{with_article(source)} cannot be cast to {to}{advice}", offset)
     if isinstance(expression, Literal) and isinstance(expression.value, str) and to in TEMPORAL:
         return temporal_literal(expression.value, to, offset)
     if source is Type.TIMESTAMP and to in (Type.DATE, Type.STRING):
@@ -163,6 +179,12 @@ def explicit_cast(expression: Expression, to: Type, offset: int | None) -> Expre
     if source is Type.STRING and to is Type.TIMESTAMP:
         return instant_of_text(expression)
     return cast(expression, to)
+
+
+def _constructed(expression: Expression) -> tuple[Expression, ...] | None:
+    """The elements of ARRAY[e, …]; None of another expression."""
+    is_array = isinstance(expression, Call) and expression.function == "array"
+    return expression.arguments if is_array and isinstance(expression, Call) else None
 
 
 def temporal_literal(text: str, to: Type, offset: int | None) -> Literal:
@@ -252,6 +274,9 @@ def common_type(expressions: Sequence[Expression]) -> Type | None:
         return types.pop()
     if all(t.is_number for t in types):
         return widest(tuple(types))
+    if all(t.is_array for t in types):
+        element = common_type([Literal(None, t.element) for t in types])
+        return None if element is None else Type.array(element)
     temporal = types & set(TEMPORAL)
     strings = [e for e in expressions if e.type is Type.STRING]
     if len(temporal) == 1 and types <= temporal | {Type.STRING} and all(map(_is_text, strings)):
@@ -291,7 +316,13 @@ def assign(expression: Expression, to: Type, target: str, offset: int | None) ->
     source = expression.type
     if source.is_number and to.is_number:
         return cast(expression, to)
-    if source in (to, Type.NULL) or (_is_text(expression) and to in TEMPORAL):
+    if to.is_array and source.is_array:
+        if (made := _constructed(expression)) is not None:
+            return Call("array", tuple(assign(e, to.element, target, offset) for e in made), to)
+        if widens_to(source, to):
+            return cast(expression, to)
+    is_read = _is_text(expression) and (to in TEMPORAL or to.is_array)
+    if source in (to, Type.NULL) or is_read:
         return implicit_cast(expression, to, offset)
     raise StatementError(
         f"{target} is {with_article(to)}, the value is {with_article(source)}; CAST it", offset

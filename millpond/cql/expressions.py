@@ -16,7 +16,8 @@ from millpond.cql.node import Node
 from millpond.functions.user_function import UserFunction
 from millpond.schema import Type
 
-Value = Union[None, bool, int, float, str, bytes, date, datetime, Decimal]
+Value = Union[None, bool, int, float, str, bytes, date, datetime, Decimal, tuple["Value", ...]]
+"""A tuple is an ARRAY; none stands in a ``Literal``."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,10 @@ class Call:
     type: Type
 
     def __str__(self) -> str:
+        if self.function == "array":
+            return f"ARRAY[{', '.join(map(str, self.arguments))}]"
+        if self.function == "[]":
+            return f"{self.arguments[0]}[{self.arguments[1]}]"
         if len(self.arguments) == 2 and not self.function[0].isalpha():
             return f"({self.arguments[0]} {self.function} {self.arguments[1]})"
         if self.function in ("and", "or", "like") and len(self.arguments) == 2:
@@ -187,6 +192,10 @@ def _bound(offset: int | None, unbounded: str) -> str:
     return f"{abs(offset)} {side}" if offset else "CURRENT ROW"
 
 
+JOINING = ("string_agg", "array_agg")
+"""Aggregates that tell all rows, one behind the other."""
+
+
 @dataclass(frozen=True)
 class AggregateCall:
     """An aggregate function over a group.
@@ -217,7 +226,7 @@ class AggregateCall:
     def reads_rows(self) -> bool:
         """Whether it goes by rows in order, and not by values alone."""
         is_own = self.definition is not None
-        return is_own or self.function in ("max_by", "min_by", "first", "last", "string_agg")
+        return is_own or self.function in ("max_by", "min_by", "first", "last", *JOINING)
 
     def __str__(self) -> str:
         inner = "*" if self.argument is None else ", ".join(map(str, self._said))

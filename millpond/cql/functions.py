@@ -40,6 +40,8 @@ class Kind(Enum):
     PATTERN = "a regular expression in quotes"
     TEXT = "a text in quotes"
     GROUP = "the number of a group written out"
+    ARRAY = "an ARRAY"
+    ELEMENT = "a value of the type of its elements"
     PATH = "a path in quotes, such as '$.items[0].price'"
 
 
@@ -177,6 +179,13 @@ _LIST = (
         _S,
         "the number, text or truth value that a path leads to in JSON; NULL if there is none",
     ),
+    Function("cardinality", (Kind.ARRAY,), _I, "the number of elements of an ARRAY"),
+    Function(
+        "array_contains",
+        (Kind.ARRAY, Kind.ELEMENT),
+        _TRUTH,
+        "whether an element equals the value, with three truth values",
+    ),
     Function("year", (_M,), _I, "the year"),
     Function("month", (_M,), _I, "the month, 1 to 12"),
     Function("day", (_M,), _I, "the day of the month, 1 to 31"),
@@ -213,6 +222,8 @@ ALIASES = {
     "endswith": "ends_with",
     "ifnull": "coalesce",
     "nvl": "coalesce",
+    "array_length": "cardinality",
+    "array_size": "cardinality",
     "dayofmonth": "day",
     "date_diff": "datediff",
     "epoch": "unix_seconds",
@@ -253,6 +264,8 @@ OPERATORS = {
     "in": "whether the value equals one of a list, with three truth values",
     "case": "the value of the first true condition, else the last value or NULL",
     "cast": "the value as another type; NULL where a STRING cannot be read",
+    "array": "the ARRAY of some values",
+    "[]": "the element of an ARRAY at a place, from 1; NULL where there is none",
 }
 """The functions of ``Call`` that have a syntax of their own."""
 
@@ -265,6 +278,7 @@ same in all Javas: CAST of a DOUBLE to STRING, and ``round`` of a DOUBLE before 
 BY_ROW = (
     *("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh"),
     *("degrees", "radians", "cbrt", "hypot", "sha512", "crc32", "hex", "unhex", "base64"),
+    *("array", "[]", "cardinality", "array_contains"),
     *("unbase64", "json_value", LOCAL_TIME, ZONED_TIME, ZONED_TEXT),
 )
 """Functions that Python computes, on Spark too: no other gives the same bits everywhere."""
@@ -361,6 +375,8 @@ def _shared_type(
         for a, kind in zip(arguments, kinds, strict=True)
         if kind in (Kind.VALUE, Kind.NUMBER, Kind.BYTES)
     ]
+    if Kind.ELEMENT in kinds:
+        chosen = [Literal(None, arguments[0].type.element), arguments[1]]
     if Kind.NUMBER in kinds:
         return arithmetic_type([a.type for a in chosen])
     to = _of_bytes(chosen) if Kind.BYTES in kinds else common_type(chosen)
@@ -392,6 +408,10 @@ def _argument(
         return cast(argument, kind if isinstance(kind, Type) else _null_type(kind, shared))
     if kind is Kind.NUMBER and argument.type.is_number:
         return cast(argument, shared)
+    if kind is Kind.ELEMENT:
+        return implicit_cast(argument, shared, offset)
+    if kind is Kind.ARRAY and argument.type.is_array:
+        return cast(argument, Type.array(shared)) if _reads_elements(function) else argument
     if kind is Kind.BYTES and argument.type is shared:
         return argument
     if kind is Kind.MOMENT and argument.type in TEMPORAL:
@@ -405,7 +425,13 @@ def _argument(
 
 
 def _null_type(kind: Parameter, shared: Type) -> Type:
+    if kind is Kind.ARRAY:
+        return Type.array(shared)
     return Type.TIMESTAMP if kind is Kind.MOMENT else shared
+
+
+def _reads_elements(function: Function) -> bool:
+    return Kind.ELEMENT in function.parameters
 
 
 def _converts(argument: Expression, to: Type) -> bool:

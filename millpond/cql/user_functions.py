@@ -49,10 +49,15 @@ def checked_types(name: str, parameters: Any, result: Any) -> tuple[tuple[Type, 
 
 
 def _type(name: str, given: Any) -> Type:
-    if isinstance(given, Type) and given is not Type.NULL:
-        return given
     try:
-        return named_type(given if isinstance(given, str) else "", None)
+        is_type = isinstance(given, Type) and given is not Type.NULL
+        found = given if is_type else named_type(given if isinstance(given, str) else "", None)
     except StatementError:
-        known = ", ".join(map(str, FAMILIES))
+        known = ", ".join(str(each) for each in FAMILIES if each is not Type.ARRAY)
         raise StateError(f"function {name}: no type {given!r}; known: {known}") from None
+    if found.is_array:
+        raise StateError(
+            f"function {name}: functions of your own take and give no ARRAYs; call it with "
+            "elements, a[1], or with the JSON of an ARRAY, CAST(a AS STRING)"
+        )
+    return found

@@ -375,7 +375,9 @@ class Deliveries:
 
     @staticmethod
     def _next_part(log: ResultLog, page: Page) -> Path | None:
-        return None if page.is_in_driver or log.sink is None else log.sink.next_part()
+        if page.is_in_driver or log.sink is None or log.schema.has_arrays:
+            return None
+        return log.sink.next_part()
 
     # -- reading ---------------------------------------------------------------------------
 
@@ -414,6 +416,9 @@ class Deliveries:
         """Reads the files of the results where they lie, as long as the query is there."""
         from millpond.spark.deliveries import result_frame
 
+        if log.schema.has_arrays:  # whose pages are not what is shown
+            with log.reading(self._lock) as found:
+                return self._spark().createDataFrame(log.table(found.pages))
         pages = [*log.kept, *(() if log.slice is None else log.slice.pages())]
         slices = [page for page in pages if isinstance(page, SliceOfPage)]
         lent = [Page.of(self._store, each.table) for each in slices]

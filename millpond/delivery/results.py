@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from millpond.catalog import QueryEntry
 from millpond.connectors import arrow_schema
+from millpond.connectors.arrays import outside_table
 from millpond.connectors.python_values import moment
 from millpond.connectors.sinks import NamedSink, unique_names
 from millpond.delivery.latency import LatencyRecord
@@ -463,7 +464,15 @@ class ResultLog(PageLog):
 
     def named(self, page: pa.Table) -> pa.Table:
         """Rows summed up and in order of time, with the names of the query's columns."""
+        return self.shown(self.named_within(page))
+
+    def named_within(self, page: pa.Table) -> pa.Table:
+        """The same with values as they are within the engine, which are in an order."""
         return named(page, ["ts", "weight", *self.schema.names])
+
+    def shown(self, table: pa.Table) -> pa.Table:
+        """Rows with values as they are outside of the engine."""
+        return outside_table(table, self.schema.types, first=2)
 
     def format_time(self, ts: int | None) -> int | str | None:
         """A time as people read it: the number of ticks, or a timestamp where inputs have those."""

@@ -24,6 +24,7 @@ from millpond.catalog import (
 )
 from millpond.connectors import Progress, Source
 from millpond.connectors.admission import Admitted, stream_page_schema
+from millpond.connectors.arrays import outside_table
 from millpond.connectors.bad_rows import BadRow
 from millpond.connectors.sources import OpenPages, Taken, close_source, forget, say_committed
 from millpond.connectors.times import as_ticks
@@ -279,12 +280,14 @@ class Inputs:
         """The tuples of a stream that came too late, as they came: the last, or all that are
         kept."""
         intake = self._stream(stream)
-        return intake.late if last_rows is None else intake.last_late(last_rows)
+        found = intake.late if last_rows is None else intake.last_late(last_rows)
+        return outside_table(found, intake.entry.schema.types)
 
     def violating(self, stream: str, last_rows: int | None = None) -> pa.Table:
         """The tuples of a stream that broke a constraint, with its name: the last, or all that are
         kept."""
-        return self._stream(stream).violating(last_rows)
+        intake = self._stream(stream)
+        return outside_table(intake.violating(last_rows), intake.entry.schema.types)
 
     def aside_log(self, name: str) -> PageLog:
         """The log of a stream's late tuples, or of those that broke a constraint."""

@@ -21,6 +21,7 @@ from millpond.catalog import (
 )
 from millpond.connectors import arrow_schema
 from millpond.connectors.admission import Admission, Admitted
+from millpond.connectors.arrays import outside_row
 from millpond.connectors.disorder import Disorder
 from millpond.connectors.python_values import python_values
 from millpond.errors import InputError, MillpondError, StateError
@@ -655,7 +656,7 @@ class RelationIntake:
             if held[row] + changes[row] < 0:
                 raise InputError(
                     f"relation {self.entry.name}: at {when} a row is removed that is not there: "
-                    f"{row}"
+                    f"{outside_row(row, self.entry.schema.types)}"
                 )
         return changes
 

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from millpond.catalog import RelationEntry
 from millpond.connectors import arrow_schema
+from millpond.connectors.arrays import outside_table
 from millpond.connectors.python_values import python_values
 from millpond.errors import InputError
 from millpond.kernels.groups import Ints
@@ -110,7 +111,8 @@ class KeyedRows:
 
     def _told(self, row: Row) -> Row:
         """A row as people read it."""
-        return tuple(python_values(c)[0] for c in table_of([row], self._schema).columns)
+        table = outside_table(table_of([row], self._schema), self._entry.schema.types)
+        return tuple(python_values(c)[0] for c in table.columns)
 
     def _conflict(self, rows: Sequence[Row], time: int) -> InputError:
         return conflict(self._entry, [self._told(row) for row in rows[:2]], time)

@@ -3,6 +3,7 @@
 import numpy as np
 import pyarrow as pa
 
+from millpond.cql.expressions import JOINING
 from millpond.kernels import exact_sum
 from millpond.kernels.bags import Bag
 from millpond.kernels.columns import (
@@ -33,7 +34,7 @@ from millpond.kernels.extremes import (
 )
 from millpond.kernels.grouped import AggregateSpec, Group
 from millpond.kernels.groups import Bools, Floats, Ints, distinct, encode
-from millpond.kernels.kept_rows import joined_texts, row_values
+from millpond.kernels.kept_rows import joined_rows, row_values
 from millpond.kernels.ranked import (
     ORDERED,
     Ranked,
@@ -112,8 +113,8 @@ def slot_of(index: int) -> int:
 
 
 def _of_rows(name: str, spec: AggregateSpec, group: Group, ranked: Ranked, slot: int) -> Values:
-    if spec.function == "string_agg":
-        return joined_texts(name, spec, group, ranked, slot)
+    if spec.function in JOINING:
+        return joined_rows(name, spec, group, ranked, slot)
     return row_values(name, spec, group, ranked, slot)
 
 

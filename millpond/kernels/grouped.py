@@ -10,7 +10,7 @@ from millpond.kernels.bags import Bag
 from millpond.kernels.groups import Ints
 from millpond.kernels.timeline import Changes, Elements, Timeline
 
-IN_ORDER = ("max_by", "min_by", "first", "last", "string_agg")
+IN_ORDER = ("max_by", "min_by", "first", "last", "string_agg", "array_agg")
 """Aggregates that keep rows."""
 
 

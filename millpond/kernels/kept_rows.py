@@ -1,4 +1,4 @@
-"""max_by, min_by, first, last, string_agg and aggregates of the user: a group's rows, in order.
+"""max_by, first, string_agg, array_agg, … and aggregates of the user: a group's rows, in order.
 
 The rows that such an aggregate reads are kept by a place (``ordered``), an integer that their first
 sort key gives them. Of those that are told by one row, a step that takes m rows out of a group can
@@ -7,13 +7,14 @@ make none the first that was not among the first m + 1, so it reads these. The o
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from millpond.connectors.arrays import closed
 from millpond.kernels.columns import Values, integers, marked, mask_of, with_last
 from millpond.kernels.extremes import NOTHING, greatest_of_counts
 from millpond.kernels.grouped import AggregateSpec, Group
@@ -235,11 +236,11 @@ def _move(
     ranked.move_rows(slot, code[real], places(rows, order.sorts), weight[real], rows)
 
 
-# -- texts -------------------------------------------------------------------------------------
+# -- texts and ARRAYs --------------------------------------------------------------------------
 
 
-def joined_texts(name: str, spec: AggregateSpec, group: Group, ranked: Ranked, slot: int) -> Values:
-    """string_agg: the texts of all rows of a group in order, at every instant."""
+def joined_rows(name: str, spec: AggregateSpec, group: Group, ranked: Ranked, slot: int) -> Values:
+    """string_agg and array_agg: what all rows of a group tell, in order, at every instant."""
     order = RowOrder.of(spec)
     events = events_of(group, order)
     weight = weights_of(group, events, order)
@@ -247,18 +248,32 @@ def joined_texts(name: str, spec: AggregateSpec, group: Group, ranked: Ranked, s
     group.total(name + "count", weight)
     board = board_of(group, events, order, weight, kept, code)
     keep_rows(ranked, slot, order, board, group.timeline.changes.code)
-    texts = board.rows[order.value].to_pylist()
-    told = _joined(group, board, texts, str(spec.parameter))
-    return values_of(pa.array(told, pa.string()), spec.type)
+    told = board.rows[order.value]
+    if spec.function == "array_agg":
+        return values_of(_arrays(list(_contents(group, board)), told), spec.type)
+    texts, between = told.to_pylist(), str(spec.parameter)
+    joined = [
+        between.join(texts[row] for row in rows) if rows else None
+        for rows in _contents(group, board)
+    ]
+    return values_of(pa.array(joined, pa.string()), spec.type)
 
 
-def _joined(group: Group, board: Board, texts: list[str], separator: str) -> list[str | None]:
-    """The joined texts at each instant."""
+def _arrays(contents: list[list[int]], told: pa.ChunkedArray) -> pa.Array:
+    """The ARRAYs of what some rows tell; NULL of none."""
+    counts = np.array([len(rows) for rows in contents], np.int64)
+    offsets = pa.array(np.concatenate(([0], np.cumsum(counts))), pa.int32())
+    rows = pa.array([row for rows in contents for row in rows], pa.int64())
+    lists = pa.ListArray.from_arrays(offsets, told.take(rows).combine_chunks())
+    return closed(lists, counts > 0)
+
+
+def _contents(group: Group, board: Board) -> Iterator[list[int]]:
+    """The rows of a group at each instant, in order."""
     timeline = group.timeline
     starts, counts = board.starts.tolist(), board.count.tolist()
     changed, weights = board.change.tolist(), board.weight.tolist()
-    told: list[str | None] = []
-    position, content = 0, dict[int, int]()
+    position, content, rows = 0, dict[int, int](), list[int]()
     instants = zip(
         timeline.code.tolist(), timeline.is_first.tolist(), timeline.last.tolist(), strict=True
     )
@@ -274,8 +289,5 @@ def _joined(group: Group, board: Board, texts: list[str], separator: str) -> lis
         position = last + 1
         if is_first or moved:
             content = {row: count for row, count in content.items() if count}
-            parts = [texts[row] for row in sorted(content) for _ in range(content[row])]
-            told.append(separator.join(parts) if parts else None)
-        else:
-            told.append(told[-1])
-    return told
+            rows = [row for row in sorted(content) for _ in range(content[row])]
+        yield rows

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from millpond.connectors.arrow import ARROW_TYPES
+from millpond.connectors.arrow_types import ARROW_TYPES
 from millpond.cql.row_patterns import Slot
 from millpond.kernels import exact_sum
 from millpond.kernels.aggregate import overflow

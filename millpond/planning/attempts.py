@@ -26,7 +26,9 @@ FALSE = Literal(False, Type.BOOLEAN)
 FORMS = ("attempt", "succeeds")
 
 # Functions that are not always NULL when an argument is; AND, OR and IN are treated by themselves.
-_LENIENT = ("is_null", "is_not_distinct", "case", "coalesce", "nullif", "greatest", "least")
+_LENIENT = (
+    "is_null", "is_not_distinct", "case", "coalesce", "nullif", "greatest", "least", "array",
+)  # fmt: skip
 
 
 def may_fail(expression: Expression) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millpond.connectors.arrow import is_bytes, is_text
+from millpond.connectors.arrow import is_bytes, is_list, is_text
 from millpond.errors import InputError
 from millpond.schema import Schema
 from millpond.server.faults import RequestError
@@ -78,7 +78,20 @@ def _lengths(chunk: pa.Array) -> pa.Array:
         return pa.repeat(chunk.type.byte_width, len(chunk)).cast(pa.int64())
     if is_text(chunk.type) or is_bytes(chunk.type):
         return pc.binary_length(chunk).cast(pa.int64())
+    if is_list(chunk.type):
+        return _list_lengths(chunk)
     return pa.array([0])[:0]
+
+
+def _list_lengths(chunk: pa.Array) -> pa.Array:
+    counts = pc.fill_null(pc.list_value_length(chunk), 0).to_numpy(zero_copy_only=False)
+    ends = np.concatenate(([0], np.cumsum(counts.astype(np.int64))))
+    values = _lengths(chunk.flatten())
+    sizes = np.full(int(ends[-1]), VALUE_BYTES, np.int64)
+    if len(values):
+        sizes += pc.fill_null(values, 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    totals = np.concatenate(([0], np.cumsum(sizes)))
+    return pa.array(np.diff(totals[ends]))
 
 
 # -- the little of Arrow's metadata that is needed here ---------------------------------------

@@ -262,6 +262,10 @@ class Feeds:
 
     def present(self, query: str) -> tuple[pa.Table, Offset]:
         """The content of a relation now, each row once with its number, and up to where that is."""
+        content, offset = self._present(query)
+        return self._engine.deliveries.of(query).shown(content), offset
+
+    def _present(self, query: str) -> tuple[pa.Table, Offset]:
         log = self._engine.deliveries.of(query)
         if log.entry.plan.is_stream:
             raise RequestError(400, f'query "{log.entry.name}" is a stream: it has no content')
@@ -272,7 +276,7 @@ class Feeds:
                     "an earlier run has kept no results, so the content is not known; follow the "
                     "changes, or ask once",
                 )
-            content = log.named(log.net(found.pages))
+            content = log.named_within(log.net(found.pages))
         named = content.rename_columns(unique_names(content.column_names))
         return net_content(named), Offset(found.rows)
 
@@ -284,8 +288,8 @@ class Feeds:
             offset = Offset(log.rows)
         known = self._contents.get(key)
         if known is None or known.log is not log or known.offset != offset:
-            table, offset = self.present(query)
-            known = _Content(log, offset, _in_order_of_columns(table))
+            table, offset = self._present(query)
+            known = _Content(log, offset, log.shown(_in_order_of_columns(table)))
             self._remember(key, known)
         return known.table, known.offset
 

@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 import pyarrow as pa
 
-from millpond.connectors.json_text import json_value
+from millpond.connectors.json_values import json_value
 from millpond.connectors.python_values import python_values
 from millpond.connectors.sinks import unique_names
 

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv
 
+from millpond.connectors.arrays import outside_table
 from millpond.connectors.arrow import arrow_schema, conform
 from millpond.connectors.csv_records import records
 from millpond.errors import InputError
@@ -50,7 +51,7 @@ def _csv(body: bytes, schema: Schema) -> pa.Table:
     """The rows of a text with a header; cells are read as those of a file are."""
     header = next(records(body, b","), None)
     if header is None:
-        return arrow_schema(schema).empty_table()
+        return outside_table(arrow_schema(schema).empty_table(), schema.types)
     names = [cell.decode(errors="replace").strip() for cell in header.cells]
     known = {name.lower() for name in schema.names}
     for name in names:
@@ -59,7 +60,7 @@ def _csv(body: bytes, schema: Schema) -> pa.Table:
             raise InputError(f"CSV, line 1: {fault}")
     rest = body[header.end :]
     if not rest.strip(b"\r\n"):
-        return arrow_schema(schema).empty_table()
+        return outside_table(arrow_schema(schema).empty_table(), schema.types)
     try:
         table = pyarrow.csv.read_csv(io.BytesIO(rest), *_as_text(names))
     except (pa.ArrowException, ValueError) as error:
@@ -69,7 +70,7 @@ def _csv(body: bytes, schema: Schema) -> pa.Table:
         record = next(islice(records(rest, b","), row, None))
         return f"CSV, line {header.last_line + record.last_line}"
 
-    return conform(table, schema, where, read_text=True)
+    return outside_table(conform(table, schema, where, read_text=True), schema.types)
 
 
 def _as_text(names: list[str]) -> tuple[Any, Any, Any]:

@@ -7,7 +7,8 @@ import pyarrow as pa
 
 from millpond.catalog import QueryEntry, RelationEntry, StreamEntry, ViewEntry
 from millpond.connectors import arrow_schema
-from millpond.connectors.json_text import json_value
+from millpond.connectors.arrays import outside_table
+from millpond.connectors.json_values import json_value
 from millpond.connectors.python_values import python_values
 from millpond.cql.apply import scanned
 from millpond.facade.engine import Engine
@@ -42,7 +43,8 @@ def _time(engine: Engine, queue: Queue, ticks: int) -> str | None:
 def _rows(table: pa.Table, entry: StreamEntry | RelationEntry) -> Iterator[dict[str, Any]]:
     names = entry.schema.names
     data = [name for name in table.column_names if name not in TIMES_AND_COUNTS][: len(names)]
-    columns = [[json_value(v) for v in python_values(table[name])] for name in data]
+    shown = outside_table(table.select(data), entry.schema.types)
+    columns = [[json_value(v) for v in python_values(column)] for column in shown.columns]
     rows = zip(*columns, strict=True) if columns else iter([()] * table.num_rows)
     return (dict(zip(names, row, strict=True)) for row in rows)
 
@@ -54,7 +56,8 @@ def content(engine: Engine, entry: RelationEntry) -> pa.Table:
     schema = arrow_schema(entry.schema)
     data = held.select(range(held.num_columns - len(schema), held.num_columns))
     columns = [pa.nulls(held.num_rows, pa.int64()), held["_w"], *data.columns]
-    return pa.table(columns, names=["ts", "weight", *schema.names])
+    table = pa.table(columns, names=["ts", "weight", *schema.names])
+    return outside_table(table, entry.schema.types, first=2)
 
 
 def readers(engine: Engine, name: str) -> list[dict[str, str]]:

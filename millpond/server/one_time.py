@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from millpond.catalog import Connector, QueryEntry, RelationEntry, StreamEntry
 from millpond.connectors import arrow_schema
+from millpond.connectors.arrays import inside_table, outside_table
 from millpond.cql.algebra import (
     ONE_ROW,
     Dstream,
@@ -83,13 +84,14 @@ def answer(engine: Engine, statement: Statement, limits: Limits) -> tuple[pa.Tab
         for name, table in relations.items():
             trial.push(name, table)
         trial.statements.declare(replace(entry, plan=plan, sink=None, active=True))
-        content = _Content(trial.deliveries.of(entry.name).table([]), now, bounds)
+        nothing = trial.deliveries.of(entry.name).table([])
+        content = _Content(nothing, now, bounds)
         trial.subscribe(entry.name, content.add)
         for name, table in streams.items():
             trial.inputs.streams[StreamId(name)].queue.append(table)
         trial.run_through(now)
         when = trial.format_time(entry.name, now if now > BEGINNING else None)
-    table = content.summed()
+    table = outside_table(content.summed(), entry.plan.schema.types, first=2)
     bounds.check()
     return table, when
 
@@ -173,17 +175,18 @@ class _Content:
 
     def __init__(self, nothing: pa.Table, now: int, bounds: Bounds) -> None:
         self._now, self._bounds = now, bounds
-        self._sum, self._changes = nothing, [nothing]
+        self._sum = inside_table(nothing)
+        self._changes = [self._sum]
 
     def add(self, changes: pa.Table) -> None:
         """Takes complete instants, in order of time."""
         past = pc.fill_null(pc.less_equal(changes.column(0), self._now), fill_value=True)
-        self._changes.append(changes.filter(past))
+        self._changes.append(inside_table(changes.filter(past)))
         if sum(table.num_rows for table in self._changes) > self._sum.num_rows + STEP_ROWS:
             self.summed()
 
     def summed(self) -> pa.Table:
-        """The rows there are."""
+        """The rows there are, with values as they are within the engine."""
         self._sum = net_content(pa.concat_tables([self._sum, *self._changes]))
         self._changes = []
         self._bounds.holds(self._sum.num_rows, self._sum.nbytes)
@@ -304,7 +307,8 @@ def _content(engine: Engine, name: str) -> pa.Table:
     data = rows.select(range(rows.num_columns - len(schema), rows.num_columns))
     times = rows["_w"].to_pylist() if "_w" in rows.column_names else [1] * rows.num_rows
     picked = [place for place, often in enumerate(times) for _ in range(often)]
-    return data.take(pa.array(picked, pa.int64())).rename_columns(schema.names)
+    table = data.take(pa.array(picked, pa.int64())).rename_columns(schema.names)
+    return outside_table(table, intake.entry.schema.types)
 
 
 def _declare(trial: Engine, engine: Engine, name: str) -> None:

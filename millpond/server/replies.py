@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 from fastapi.responses import JSONResponse
 
-from millpond.connectors.json_text import json_value
+from millpond.connectors.json_values import json_value
 from millpond.connectors.python_values import python_rows
 from millpond.connectors.sinks import unique_names
 from millpond.insight.display import Plan

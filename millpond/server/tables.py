@@ -11,8 +11,9 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
+from millpond.connectors.arrays import inside_table
 from millpond.connectors.base64_texts import base64_column
-from millpond.connectors.python_values import decimal_texts, readable
+from millpond.connectors.python_values import array_texts, decimal_texts, readable
 from millpond.delivery.results import ResultLog
 from millpond.server.faults import RequestError
 from millpond.spelling import suggestion
@@ -48,6 +49,8 @@ def _texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
         return pa.chunked_array([decimal_texts(column)])
     if pa.types.is_binary(column.type):
         return pa.chunked_array([base64_column(column)])
+    if pa.types.is_list(column.type):
+        return pa.chunked_array([array_texts(column)])
     texts = column.cast(pa.string())
     if pa.types.is_timestamp(column.type):
         return pc.replace_substring(texts, " ", "T")
@@ -59,7 +62,9 @@ def in_order(table: pa.Table, column: str, descending: bool, first: int = 0) -> 
     names = table.column_names[first:]
     if column not in names:
         raise RequestError(400, f'no column "{column[:100]}"{suggestion(column, names)}')
-    return table.sort_by([(column, "descending" if descending else "ascending")])
+    keys = inside_table(table.select([column])).rename_columns(["key"])
+    order = pc.sort_indices(keys, [("key", "descending" if descending else "ascending")])
+    return table.take(order)
 
 
 def as_rows(table: pa.Table, log: ResultLog) -> pa.Table:

@@ -6,10 +6,12 @@ works on nothing, so nobody counts what waits for it as backlog.
 
 from typing import Any
 
-from millpond.connectors.json_text import json_value
+from millpond.connectors.arrays import outside_table
+from millpond.connectors.json_values import json_value
 from millpond.connectors.python_values import python_values
 from millpond.facade.engine import Engine
 from millpond.identities import OperatorId, QueueId
+from millpond.schema import Schema
 from millpond.server.faults import not_found
 from millpond.storage.pages import concatenated
 from millpond.storage.readers import Reader
@@ -29,14 +31,15 @@ class Watcher:
                 raise not_found(f'no queue "{queue[:100]}"')
             self._queue = found
             self._reader = self._queue.subscribe(Reader(self._queue.heartbeat, works=False))
-            self._names = self._columns(found.name)
+            self._schema = self._columns(found.name)
 
-    def _columns(self, queue: QueueId) -> list[str]:
+    def _columns(self, queue: QueueId) -> Schema:
         operators = self._engine.graph.operators
         if isinstance(queue, OperatorId) and queue in operators:
-            return list(operators[queue].schema.names)
+            return operators[queue].schema
         entry = self._engine.catalog.get(queue.input)
-        return list(getattr(entry, "schema").names) if entry is not None else []  # noqa: B009
+        found: Schema = Schema(()) if entry is None else getattr(entry, "schema")  # noqa: B009
+        return found
 
     def passed(self) -> dict[str, Any]:
         """The tuples that have passed since the last time: how many, and the first of them."""
@@ -51,8 +54,10 @@ class Watcher:
             return {"passed": 0, "tuples": []}
         data = [n for n in table.column_names if n not in ("_ts", "_te", "_w", "_seq")]
         some = table.slice(max(0, table.num_rows - MOST_ROWS))
-        names = self._names if len(self._names) == len(data) else data
-        columns = [[json_value(v) for v in python_values(some[name])] for name in data]
+        is_known = len(self._schema) == len(data)
+        names = list(self._schema.names) if is_known else data
+        shown = outside_table(some.select(data), self._schema.types if is_known else ())
+        columns = [[json_value(v) for v in python_values(column)] for column in shown.columns]
         times = some["_ts"].to_pylist()
         weights = some["_w"].to_pylist() if "_w" in some.column_names else [1] * some.num_rows
         rows = zip(*columns, strict=True) if columns else ((),) * some.num_rows

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as st
 from pyspark.sql.pandas.functions import arrow_udf
 
-from millpond.connectors.arrow import ARROW_TYPES
+from millpond.connectors.arrow_types import ARROW_TYPES
 from millpond.cql import decimals
 from millpond.cql.expressions import Call, Column, Expression, Literal
 from millpond.cql.failing import can_fail
@@ -36,6 +36,8 @@ def is_by_kernel(call: Call) -> bool:
     if call.function in BY_ROW or call.function == "div":
         return True
     types = [call.type, *(argument.type for argument in call.arguments)]
+    if call.function == "cast" and any(type_.is_array for type_ in types):
+        return True
     if not any(type_.is_decimal for type_ in types):
         return False
     if call.function == "cast":

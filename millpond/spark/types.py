@@ -3,7 +3,7 @@
 import pyarrow as pa
 from pyspark.sql import types as st
 
-from millpond.connectors.arrow import ARROW_TYPES
+from millpond.connectors.arrow_types import ARROW_TYPES
 from millpond.schema import Type
 
 
@@ -11,6 +11,8 @@ class _SparkTypes(dict[Type, st.DataType]):
     """The Spark type of each type; those with parameters are made when they are asked for."""
 
     def __missing__(self, type_: Type) -> st.DataType:
+        if type_.is_array:
+            return st.BinaryType()
         if not type_.is_decimal:
             raise KeyError(type_)
         return st.DecimalType(type_.precision, type_.scale)

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millpond.connectors.arrow import ARROW_TYPES
+from millpond.connectors.arrow_types import ARROW_TYPES
 from millpond.cql.expressions import Literal
 from millpond.kernels.columns import integers
 from millpond.kernels.matching import QUERY, Constants, Matcher, Matching, since_column

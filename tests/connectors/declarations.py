@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from millpond.settings import Settings
 
 def schema(text: str) -> Schema:
     """A schema from text such as ``a INT, b STRING``."""
-    pairs = [column.split() for column in text.split(",")]
+    pairs = [column.split() for column in re.split(r",(?![^(]*\))", text)]
     return Schema(tuple(Field(name, named_type(kind, None)) for name, kind in pairs))
 
 

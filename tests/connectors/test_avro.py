@@ -12,6 +12,7 @@ from uuid import UUID
 import pyarrow as pa
 import pytest
 
+from millpond.connectors.arrays import outside_table, outside_type
 from millpond.connectors.avro import AvroColumns, AvroResults, AvroSchema
 from millpond.connectors.sinks import Results
 from millpond.errors import InputError, OutputError
@@ -157,6 +158,30 @@ def test_wrong_schemas_are_refused(text, registry_id, complaint) -> None:
 
 def results(columns: str, *fields) -> AvroResults:
     return AvroResults(avro(*fields), Results("q", schema(columns)).columns, fault)
+
+
+def test_arrays_are_arrays_of_avro() -> None:
+    item = {"type": "int", "logicalType": "date"}
+    fields = [
+        ("a", {"type": "array", "items": ["null", "long"]}),
+        ("d", ["null", {"type": "array", "items": item}]),
+        ("n", {"type": "array", "items": {"type": "array", "items": "string"}}),
+    ]
+    columns = "a ARRAY<BIGINT>, d ARRAY<DATE>, n ARRAY<ARRAY<STRING>>"
+    types = schema(columns).types
+    rows = [([1, None], None, [["x"], []]), ([], [date(1, 1, 1)], [])]
+    kinds = map(outside_type, types)
+    data = [pa.array(c, k) for c, k in zip(zip(*rows, strict=True), kinds, strict=True)]
+    ends = [("weight", "long"), *fields]
+    written = results(columns, *ends).messages(
+        pa.table([[1, 2], [1, 1], *data], names=["ts", "weight", "a", "d", "n"])
+    )
+    read = AvroColumns(avro(*ends), schema(columns), fault).table(list(written), str)
+    assert tuples(outside_table(read, types)) == rows
+    with pytest.raises(InputError, match="the schema has long for BOOLEAN; it can have boolean"):
+        AvroColumns(avro(*fields), schema("a ARRAY<BOOLEAN>"), fault)
+    with pytest.raises(InputError, match="column d is DATE, and the schema has array for it"):
+        AvroColumns(avro(*fields), schema("d DATE"), fault)
 
 
 def test_results_are_written_as_others_read_them() -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from millpond import Engine
 from millpond.connectors import arrow_schema, postgres, postgres_sink
+from millpond.connectors.arrays import outside_table
 from millpond.connectors.bad_rows import BAD_ROW
 from millpond.connectors.sinks import Results
 from millpond.errors import InputError, MillpondError, OutputError
@@ -111,6 +112,37 @@ def test_bytes_are_bytea(server) -> None:
     sink = sink_of(server, table, columns, key="b")
     sink.write(page(columns, (1, b"\0\\", b""), (1, b"\xff", None), (1, b"\0\\", b'",\n')))
     assert found(server, table) == [(b"\0\\", b'",\n'), (b"\xff", None)]
+
+
+def test_arrays_are_arrays(server) -> None:
+    kinds = "k text[] PRIMARY KEY, n int[], x float8[], b bytea[], d date[], p numeric(9, 2)[]"
+    table = server.table(kinds)
+    columns = (
+        "k ARRAY<STRING>, n ARRAY<INT>, x ARRAY<DOUBLE>, b ARRAY<BINARY>, d ARRAY<DATE>, "
+        "p ARRAY<DECIMAL(9,2)>"
+    )
+    sink, day = sink_of(server, table, columns, key="k"), date(2026, 1, 2)
+    first = (["a", 'b"\\,{', None, ""], [1, None], [0.1, float("inf")], [b"\0\\"], [day], [])
+    last = (["NULL"], [], [], None, [None], [Decimal("1.50")])
+    given = outside_table(page(columns, (1, *[None] * 6)), schema(columns).types, first=2)
+    rows = [(0, 1, *first), (1, 1, *last), (2, 1, *first)]
+    cells = zip(zip(*rows, strict=True), given.schema, strict=True)
+    sink.write(pa.table([pa.array(each, f.type) for each, f in cells], schema=given.schema))
+    assert sorted(found(server, table), key=repr) == sorted([first, last], key=repr)
+
+
+@pytest.mark.parametrize(
+    ("there", "columns", "complaint"),
+    [
+        ("a text", "a ARRAY<INT>", "column a is text, and ARRAY<INT> goes into an array of what"),
+        ("a smallint[]", "a ARRAY<INT>", "column a is smallint.., and ARRAY<INT> goes into"),
+        ("a int[]", "a ARRAY<ARRAY<INT>>", "column a is integer.., and ARRAY<ARRAY<INT>> goes"),
+    ],
+)
+def test_arrays_go_nowhere_else(server, there: str, columns: str, complaint: str) -> None:
+    sink = sink_of(server, server.table(there), columns)
+    with pytest.raises(OutputError, match=complaint):
+        sink.write(page(columns, (1, None)))
 
 
 def test_a_stream_with_a_key_leaves_the_last_row_of_each(server) -> None:

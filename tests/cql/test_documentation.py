@@ -78,6 +78,8 @@ def test_every_function_can_be_called(function: Function) -> None:
         functions.Kind.NUMBER: "a",
         functions.Kind.VALUE: "s",
         functions.Kind.BYTES: "s",
+        functions.Kind.ARRAY: "ARRAY[a]",
+        functions.Kind.ELEMENT: "a",
         functions.Kind.MOMENT: "t",
         functions.Kind.DIGITS: "2",
         functions.Kind.UNIT: "'hour'",

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millpond.connectors.arrow import ARROW_TYPES
+from millpond.connectors.arrow_types import ARROW_TYPES
 from millpond.cql.expressions import Call, Column
 from millpond.kernels import matching
 from millpond.kernels.expressions import Condition

@@ -1,4 +1,5 @@
-"""BINARYs as keys and in states, and days of a time zone, by jobs of Spark as in the driver."""
+"""BINARYs and ARRAYs as keys and in states, and days of a zone, by jobs of Spark as in the
+driver."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from millpond import Engine
-from tests import test_binaries, test_time_zones
+from tests import test_arrays, test_binaries, test_time_zones
 
 pytestmark = pytest.mark.spark
 
@@ -22,8 +23,9 @@ def rows(engine: Engine, names: list[str]) -> dict[str, list[Any]]:
     return {name: sorted(each, key=repr) for name, each in found.items()}
 
 
-def test_binaries_are_the_same_by_jobs(spark: SparkSession) -> None:
-    lines = test_binaries.QUERIES.splitlines()
+@pytest.mark.parametrize("tests", [test_arrays, test_binaries], ids=["arrays", "binaries"])
+def test_they_are_the_same_by_jobs(tests: Any, spark: SparkSession) -> None:
+    lines = tests.QUERIES.splitlines()
     names = [line.split()[2] for line in lines if line.startswith("CREATE")]
     found = []
     for settings, session in ((HERE, None), (THERE, spark)):
@@ -31,7 +33,7 @@ def test_binaries_are_the_same_by_jobs(spark: SparkSession) -> None:
         def made(_: object, settings: Any = settings, session: Any = session) -> Engine:
             return Engine(settings, spark=session)
 
-        (answers,) = (rows(engine, names) for engine in test_binaries.lives(made, None))
+        (answers,) = (rows(engine, names) for engine in tests.lives(made, None))
         found.append(answers)
     assert found[0] == found[1]
 

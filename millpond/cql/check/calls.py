@@ -45,6 +45,10 @@ _WINDOW_COLUMN = "read it from a window in FROM: SELECT window_{} FROM S {}"
 _TUMBLE, _HOP = "[TUMBLE 10 SECONDS]", "[HOP 10 SECONDS SLIDE 2 SECONDS]"
 _SESSION = "[SESSION 10 MINUTES PARTITION BY a]"
 _OVER = "it needs an order: {}() OVER (ORDER BY x)"
+_ELEMENTS = (
+    "ask for elements by their place, a[1], and whether one is there, array_contains(a, x), or "
+    "push a tuple for each element"
+)
 INSTEAD = {
     "try_cast": "CAST gives NULL for a string that cannot be read: CAST(s AS INT)",
     "timestampdiff": "subtract: (b - a) / 1e6 is in seconds",
@@ -59,6 +63,11 @@ INSTEAD = {
     "session_end": _WINDOW_COLUMN.format("end", _SESSION),
     **{name: _OVER.format(name.upper()) for name in ("row_number", "rank", "dense_rank")},
     "date_bin": "use a width: date_trunc('10 seconds', t)",
+    "unnest": _ELEMENTS,
+    "explode": _ELEMENTS,
+    "element_at": "write a[1]",
+    "array": "write ARRAY[1, 2]",
+    "collect_list": "array_agg(x) does so, in order of time and arrival",
     "listagg": "string_agg(x, ', ') does so, in order of time and arrival",
     "group_concat": "string_agg(x, ', ') does so, in order of time and arrival",
     "any_value": "min(x) takes the same one whatever the order of rows; first(x) the first",
@@ -137,6 +146,12 @@ def _checked(
     """The function that a call names, if it can be called so."""
     if written.upper() in TO_STREAM:
         raise StatementError(f"{written} stands around a query, or after SELECT", node)
+    if written.upper() in ("ANY", "SOME"):
+        raise StatementError(
+            f"{written.upper()} is followed by a subquery in parentheses; whether an ARRAY has a "
+            "value says array_contains(a, x)",
+            node,
+        )
     if written.upper() in ("ALL", "ANY", "SOME", "EXISTS"):
         raise StatementError(f"{written.upper()} is followed by a subquery in parentheses", node)
     if known is None and written in INSTEAD:
@@ -350,7 +365,9 @@ def _in_order(
         values = [inner.expression(operand) for operand in operands]
         made = functions.user_call(own, values, list(map(offset_of, operands)))
         return replace(user_aggregate(own, made.arguments, arrival), offset=offset_of(node))
-    if len(operands) != (1 if name in ("first", "last") else 2) or _is_star(operands[0]):
+    if len(operands) != (1 if name in ("first", "last", "array_agg") else 2) or _is_star(
+        operands[0]
+    ):
         raise StatementError(f"{node.name.lower()} is called as {AGGREGATES[name].called}", node)
     offset = offset_of(operands[0])
     values, between = [inner.expression(each) for each in operands], None

@@ -42,11 +42,13 @@ def _evaluated(expression: Expression, offset: int | None) -> Value:
     if isinstance(expression, Literal):
         return expression.value
     if not isinstance(expression, Call) or (
-        expression.function != "cast" and expression.function not in _COMPUTED
+        expression.function not in ("cast", "array") and expression.function not in _COMPUTED
     ):
         raise StatementError(
             "VALUES takes constants: literals, casts and simple arithmetic", offset
         )
+    if expression.function == "array":
+        return tuple(_evaluated(argument, offset) for argument in expression.arguments)
     arguments = [_evaluated(argument, offset) for argument in expression.arguments]
     if any(argument is None for argument in arguments):
         return None
@@ -113,10 +115,20 @@ def _in_range(value: Value, to: Type, offset: int | None) -> Value:
 
 
 def _cast(value: Value, to: Type, offset: int | None) -> Value:
+    if isinstance(value, tuple):
+        return _array(value, to, offset)
+    if to.is_array:
+        return value  # a text of JSON, which is read with the row
     try:
         return _in_range(_decimal(value, to) if to.is_decimal else _CASTS[to](value), to, offset)
     except (ValueError, OverflowError, InvalidOperation):
         raise StatementError(f"{_shown(value)} cannot be read as {to}", offset) from None
+
+
+def _array(value: tuple[Value, ...], to: Type, offset: int | None) -> Value:
+    if not to.is_array:
+        raise StatementError(f"an ARRAY in VALUES cannot be cast to {to}", offset)
+    return tuple(None if each is None else _cast(each, to.element, offset) for each in value)
 
 
 def _shown(value: Value) -> str:

@@ -22,6 +22,7 @@ from millpond.cql.coercion import (
     named_type,
     typed,
     unify,
+    with_article,
 )
 from millpond.cql.expressions import Call, Column, Expression, Literal
 from millpond.cql.text.dialect import DECIMAL_LITERAL
@@ -256,6 +257,29 @@ def _cast(analyser: Analyser, node: exp.Cast) -> Expression:
         return explicit_cast(value, to, offset_of(node))
 
 
+def _array(analyser: Analyser, node: exp.Array) -> Expression:
+    """ARRAY[e, …], of values that have one type."""
+    items: list[exp.Expr] = node.expressions
+    if not items:
+        raise StatementError(
+            "ARRAY[] does not say of what; write CAST('[]' AS ARRAY<INT>), or of another type", node
+        )
+    values = [analyser.expression(each) for each in items]
+    made = unify(values, list(map(offset_of, items)), "the elements of an ARRAY mix")
+    return Call("array", made, Type.array(made[0].type))
+
+
+def _element(analyser: Analyser, node: exp.Bracket) -> Expression:
+    """e[place], from 1 on."""
+    (at,) = node.expressions
+    value, place = analyser.expression(node.this), analyser.expression(at)
+    if not value.type.is_array:
+        raise StatementError(f"[ ] stands behind an ARRAY, not {with_article(value.type)}", node)
+    if place.type not in (Type.INT, Type.BIGINT, Type.NULL):
+        raise StatementError(f"the place of an element is an INT, not {place.type}", at)
+    return Call("[]", (value, cast(place, Type.INT)), value.type.element)
+
+
 CAST_IN_ZONES = (Type.DATE, Type.STRING)
 """What becomes an instant by the clocks of a zone."""
 
@@ -312,5 +336,7 @@ RULES: dict[type[exp.Expr], Callable[[Analyser, Any], Expression]] = {
     exp.Escape: _escape,
     exp.Case: _case,
     exp.Cast: _cast,
+    exp.Array: _array,
+    exp.Bracket: _element,
 }
 """One rule for each class of node."""

@@ -82,7 +82,6 @@ class Analyser:
 
 _REFUSED: dict[type[exp.Expr], str] = {
     exp.Tuple: "a list of values in parentheses",
-    exp.Bracket: "[ ] after an expression",
     exp.Concat: "a string after a string",
     exp.BitwiseAnd: "&",
     exp.BitwiseOr: "|",

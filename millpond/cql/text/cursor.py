@@ -10,6 +10,7 @@ from millpond.cql.text.dialect import parser
 from millpond.cql.text.elsewhere import advice
 from millpond.cql.text.places import StatementError
 from millpond.cql.text.syntax import ConnectorCall, Duration, Name, Option
+from millpond.cql.text.type_names import TypeReader
 
 T = TypeVar("T")
 _OPENERS = (TokenType.L_PAREN, TokenType.L_BRACKET)
@@ -108,6 +109,15 @@ class Cursor:
             raise self.fault(f"expected {what}")
         self.index += 1
         return Name(token.text, token.start)
+
+    def type_name(self) -> Name:
+        """A type, with all that belongs to it."""
+        offset, first = self.offset, self.index
+        self.name("a type")
+        reader = TypeReader(self.tokens, first)
+        text = reader.read()
+        self.index = reader.index
+        return Name(text, offset)
 
     def number(self, what: str) -> str:
         """A number with an optional sign, as text."""

@@ -33,6 +33,7 @@ from millpond.cql.text.ranking import (
     is_over,
 )
 from millpond.cql.text.tokens import CqlTokenizer
+from millpond.cql.text.type_names import TypeReader
 
 T = TypeVar("T")
 _PLAIN_NUMBER = re.compile(r"[+-]?\d+(?:\.\d*)?")
@@ -526,17 +527,26 @@ class CqlParser(MatchRecognizeParser):
         token = self._curr
         if token.token_type is not TokenType.VAR:
             self.raise_error("expected a type")
-        self._advance()
-        if self._match(TokenType.L_PAREN):
-            numbers = self._parse_csv(self._parse_number)
-            self._match_r_paren()
-            written = f"{token.text}({', '.join(each.name for each in numbers)})"
-            return exp.Var(this=written).update_positions(token)
-        if token.text.upper() == "DOUBLE":
-            self._match_text_seq("PRECISION")
-        if token.text.upper() == "TIMESTAMP":
-            _ = self._match_text_seq("WITH", "TIME", "ZONE")
-        return exp.Var(this=token.text).update_positions(token)
+        reader = TypeReader(self._tokens, self._index)
+        text = reader.read()
+        self._advance(reader.index - self._index)
+        return exp.Var(this=text).update_positions(token)
+
+    def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
+        """ARRAY[e, …], and elements behind an expression: e[1]."""
+        while this is not None and self._match(TokenType.L_BRACKET):
+            token = self._prev
+            if _is_word(this, "ARRAY"):
+                made: exp.Expr = exp.Array(expressions=self._parse_csv(self._parse_disjunction))
+                made.update_positions(this)
+            else:
+                place = self._parse_disjunction() or self.raise_error(
+                    "expected a place, as in a[1],"
+                )
+                made = exp.Bracket(this=this, expressions=[place]).update_positions(token)
+            self._expect(TokenType.R_BRACKET, "]")
+            this = made
+        return this
 
     def _cast(self) -> exp.Expr:
         value = self._parse_disjunction()
@@ -557,6 +567,14 @@ class CqlParser(MatchRecognizeParser):
     def _at_r_paren(self) -> None:
         if not self._match(TokenType.R_PAREN, advance=False):
             self.raise_error("expected )")
+
+
+def _is_word(node: exp.Expr, word: str) -> bool:
+    """Whether a node is a word that stands alone, as the name of a column does."""
+    name = node.this if isinstance(node, exp.Column) else node
+    is_name = isinstance(name, exp.Identifier) and not name.args.get("quoted")
+    is_alone = not isinstance(node, exp.Column) or not node.table
+    return is_name and is_alone and bool(name.name.upper() == word)
 
 
 _FACTORS = {TokenType.STAR: exp.Mul, TokenType.SLASH: exp.Div, TokenType.MOD: exp.Mod}

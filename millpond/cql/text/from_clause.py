@@ -36,8 +36,8 @@ _CLAUSES = {
 }
 _ITEMS = {
     "LATERAL": "LATERAL stands before a subquery in parentheses: FROM a, LATERAL (SELECT …) b",
-    "UNNEST": "UNNEST is not supported in continuous queries; there are no arrays; push a tuple "
-    "for each value",
+    "UNNEST": "UNNEST is not supported in continuous queries; ask for elements by their place, "
+    "a[1], or push a tuple for each element",
     "VALUES": "VALUES is not supported in continuous queries; put constants into a relation: "
     "INSERT INTO R VALUES (1), (2)",
 }

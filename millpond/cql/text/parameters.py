@@ -65,6 +65,8 @@ def written_out(name: str, value: Any) -> str:
             return "'" + value.replace("'", "''") + "'"
         case bytes():
             return f"X'{value.hex().upper()}'"
+        case list() | tuple() if value:
+            return f"ARRAY[{', '.join(written_out(name, each) for each in value)}]"
         case datetime():
             moment = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
             return f"TIMESTAMP '{moment}+00:00'"
@@ -72,5 +74,5 @@ def written_out(name: str, value: Any) -> str:
             return f"DATE '{value}'"
     raise StateError(
         f"parameter {name!r} is {value!r}; it can be a text, bytes, a finite number, TRUE or "
-        "FALSE, a date, a datetime or None"
+        "FALSE, a date, a datetime, None, or a list of some of them"
     )

@@ -253,16 +253,7 @@ def _columns(cursor: Cursor) -> tuple[tuple[ColumnDefinition, ...], tuple[Name, 
 
 def _column(cursor: Cursor) -> ColumnDefinition:
     name = cursor.name("the name of a column")
-    type_name = cursor.name("a type")
-    if cursor.accept("("):
-        numbers: list[str] = []
-        cursor.several(lambda: numbers.append(cursor.number("a length")))
-        cursor.expect(")")
-        type_name = replace(type_name, text=f"{type_name.text}({', '.join(numbers)})")
-    elif type_name.text.upper() == "DOUBLE":
-        cursor.accept("PRECISION")
-    elif type_name.text.upper() == "TIMESTAMP":
-        cursor.accept("WITH", "TIME", "ZONE")
+    type_name = cursor.type_name()
     is_key = cursor.accept("PRIMARY", "KEY")
     on_conflict = _key_policy(cursor) if is_key else "refuse"
     if cursor.word() == "NOT":

@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from millpond.connectors.arrow import ARROW_TYPES
+from millpond.connectors.arrow_types import ARROW_TYPES
 from millpond.cql.expressions import AggregateCall, Column, Expression, Literal, SortKey
 from millpond.cql.node import Node
 from millpond.execution.fragments import ALIVE, ENDED, STARTED

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from millpond.connectors.arrow import ARROW_TYPES
+from millpond.connectors.arrow_types import ARROW_TYPES
 from millpond.errors import StateError
 from millpond.execution.answers import Answer, page_of
 from millpond.execution.batches import Experience

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from millpond.approximation.checks import Floats
 from millpond.approximation.intervals.of_sums import answers_of
-from millpond.connectors.arrow import ARROW_TYPES
+from millpond.connectors.arrow_types import ARROW_TYPES
 from millpond.cql.expressions import Call, Literal
 from millpond.errors import MillpondError
 from millpond.kernels.expressions.operand import Value, of_array, to_array

@@ -7,8 +7,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millpond.connectors.arrow import ARROW_TYPES
-from millpond.cql.expressions import Call
+from millpond.connectors.arrays import closed, inside, opened, outside, outside_type
+from millpond.connectors.arrow_types import ARROW_TYPES
+from millpond.connectors.conversions import NO_ARRAY, array_of_text
+from millpond.connectors.json_values import json_array
+from millpond.connectors.python_values import python_values
+from millpond.cql.expressions import Call, Column
 from millpond.kernels.expressions import arithmetic, dates, decimals, reading, writing
 from millpond.kernels.expressions.faults import Fault
 from millpond.kernels.expressions.operand import Operand, Text, Value, of_array, to_array
@@ -26,6 +30,8 @@ def cast(call: Call) -> Cast | None:
         return lambda value: value
     if source is Type.NULL:
         return lambda value: _null(value, target)
+    if source.is_array or target.is_array:
+        return _array_cast(source, target)
     return _CASTS.get((source, target)) or decimals.cast(source, target)
 
 
@@ -49,6 +55,42 @@ def _written(source: Type) -> Cast:
         return Text(pc.cast(array, pa.string()), value.faults)
 
     return write
+
+
+def _array_cast(source: Type, target: Type) -> Cast | None:
+    """ARRAYs as texts of JSON and back, and as ARRAYs of wider elements."""
+    if not target.is_array:
+        return lambda value: _json_of(value, source)
+    if not source.is_array:
+        return lambda text: _of_json(text, target)
+    inner = cast(Call("cast", (Column(0, source.element),), target.element))
+    return None if inner is None else lambda value: _widened(value, source, target, inner)
+
+
+def _json_of(value: Text, source: Type) -> Value:
+    lists = python_values(outside(value.data, source))
+    texts = [None if each is None else json_array(each) for each in lists]
+    return Text(pa.array(texts, pa.string()), value.faults)
+
+
+def _of_json(text: Text, target: Type) -> Value:
+    def read(one: str) -> Any:
+        try:
+            return array_of_text(one, target)
+        except NO_ARRAY:
+            return None
+
+    found = pa.array(by_row(read, text), outside_type(target))
+    return Text(inside(found), text.faults)
+
+
+def _widened(value: Text, source: Type, target: Type, inner: Cast) -> Value:
+    lists = opened(value.data, source)
+    made = to_array(
+        inner(of_array(lists.values, source.element)), target.element, len(lists.values)
+    )
+    wider = pa.ListArray.from_arrays(lists.offsets, made)
+    return Text(closed(wider, np.asarray(value.data.is_valid()).astype(np.bool_)), value.faults)
 
 
 def _as_binary(text: Text) -> Value:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from millpond.connectors.arrow import ARROW_TYPES
+from millpond.connectors.arrow_types import ARROW_TYPES
 from millpond.cql.expressions import Literal
 from millpond.kernels.decimals import column_of, wholes
 from millpond.kernels.expressions.faults import Faults
@@ -35,9 +35,10 @@ DTYPES: dict[Type, type[np.generic]] = {
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """Values of one type but STRING and BINARY; what stands where ``valid`` is false means nothing.
+    """Values of one type but STRING, BINARY and ARRAY.
 
-    ``valid`` None means that no value is NULL, ``faults`` None that no row failed.
+    What stands where ``valid`` is false means nothing; ``valid`` None means that no value is NULL,
+    ``faults`` None that no row failed.
     """
 
     data: Array
@@ -52,7 +53,7 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Values of type STRING or BINARY, NULLs included."""
+    """Values of type STRING, BINARY or ARRAY, NULLs included."""
 
     data: pa.Array
     faults: Faults | None = None
@@ -100,7 +101,7 @@ def of_array(array: pa.Array, type_: Type) -> Value:
     """An Arrow array as an operand; numbers are looked at, not copied."""
     if type_ in (Type.STRING, Type.NULL):
         return Text(array if array.type == pa.string() else array.cast(pa.string()))
-    if type_ is Type.BINARY:
+    if type_ is Type.BINARY or type_.is_array:
         return Text(array)
     if type_ is Type.BOOLEAN:
         return Operand(_bits(array.buffers()[1], array), _mask(array))

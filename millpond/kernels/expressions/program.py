@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from millpond.connectors.arrow import ARROW_TYPES
+from millpond.connectors.arrow_types import ARROW_TYPES
 from millpond.cql.expressions import Call, Column, Expression, Literal, walk
 from millpond.errors import MillpondError
 from millpond.kernels.expressions.faults import raise_first

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from millpond.cql.expressions import Call, UserCall
 from millpond.kernels.expressions import (
     arithmetic,
+    arrays,
     attempts,
     bounds,
     casts,
@@ -106,7 +107,11 @@ FORMS: dict[str, Function] = {"attempt": attempts.attempt, "succeeds": attempts.
 """What the planner puts around calls that can fail."""
 
 OF_CALL: dict[str, Callable[[Call], Function | None]] = {
+    "[]": arrays.element,
+    "array": arrays.array,
+    "array_contains": arrays.contains,
     "bound": bounds.bound,
+    "cardinality": arrays.cardinality,
     "cast": casts.cast,
     "date_trunc": dates.truncate,
     "json_value": json_values.json_value,

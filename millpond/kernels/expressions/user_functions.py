@@ -7,7 +7,7 @@ from functools import reduce
 import numpy as np
 import pyarrow as pa
 
-from millpond.connectors.arrow import ARROW_TYPES
+from millpond.connectors.arrow_types import ARROW_TYPES
 from millpond.cql.expressions import UserCall
 from millpond.functions.calls import Answers, FunctionCode
 from millpond.functions.user_function import UserFunction

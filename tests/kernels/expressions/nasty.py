@@ -9,7 +9,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from millpond.connectors.arrow import ARROW_TYPES
+from millpond.connectors.arrays import inside, outside_type
 from millpond.cql import decimals, functions
 from millpond.cql.coercion import explicit_cast
 from millpond.cql.expressions import Call, Column, Expression, Literal
@@ -86,6 +86,43 @@ VALUES: dict[Type, tuple[object, ...]] = {
         946684800000000,
     ),
 }  # fmt: skip
+NUMBERS, WORDS, REALS = map(Type.array, (Type.INT, Type.STRING, Type.DOUBLE))
+VALUES |= {
+    NUMBERS: (
+        None,
+        (),
+        (None,),
+        (0,),
+        (1,),
+        (1, 2),
+        (1, None),
+        (2, 1, 1),
+        (-1,),
+        (2**31 - 1, -(2**31)),
+        (1,) * 40,
+        (-1, 0),
+        (0, 0),
+    ),
+    WORDS: (
+        None,
+        (),
+        (None,),
+        ("",),
+        ("", ""),
+        ("a",),
+        ("a", None),
+        ("a", "b"),
+        ("a\0",),
+        ("\0", "b"),
+        ("ab",),
+        ("ä", "X"),
+        ("[1, null]",),
+        ("long" * 30, "b"),
+    ),
+    REALS: (None, (), (None,), (0.0,), (-0.0,), (NAN, 1.0), (INF,), (-INF, 1e300), (0.1, -2.5)),
+}
+VALUES[Type.STRING] += ("[]", "[1, null]", '["a", "ä"]', "[1.5, 2]", '["NaN"]', "[[1]]", "[NaN]")
+ARRAYS = (NUMBERS, WORDS, REALS)
 COLUMNS_OF_A_TYPE = 3
 TYPES = tuple(VALUES)
 
@@ -115,7 +152,7 @@ def _array(values: list[object], type_: Type) -> pa.Array:
         return pa.array(values, pa.int64()).view(pa.timestamp("us"))
     if type_.is_decimal:
         values = [None if value is None else Decimal(str(value)) for value in values]
-    return pa.array(values, ARROW_TYPES[type_])
+    return inside(pa.array(values, outside_type(type_)))
 
 
 def column(type_: Type, number: int = 0) -> Column:
@@ -166,6 +203,8 @@ def _shared_types(function: Function) -> tuple[Type, ...]:
     kinds = set(function.parameters)
     if Kind.VALUE in kinds:
         return TYPES
+    if Kind.ARRAY in kinds:
+        return tuple(type_.element for type_ in ARRAYS)
     if Kind.NUMBER in kinds:
         return (Type.INT, Type.BIGINT, Type.DOUBLE, NARROW, WIDE)
     if Kind.BYTES in kinds:
@@ -186,6 +225,8 @@ def _arguments(parameter: Type | Kind, shared: Type, position: int) -> list[Expr
     if parameter in (Kind.PATTERN, Kind.TEXT):
         texts = PATTERNS if parameter is Kind.PATTERN else ("", r"<\1>", "x")
         return [Literal(text, Type.STRING) for text in texts]
+    if parameter is Kind.ARRAY:
+        return [column(Type.array(shared), number)]
     type_ = parameter if isinstance(parameter, Type) else shared
     constants = [Literal(value, type_) for value in _CONSTANTS.get(type_, ())]
     return [column(type_, number), *constants]
@@ -216,6 +257,7 @@ def _operators() -> Iterator[Expression]:
             yield Call(symbol, (a, b), type_)
             yield Call(symbol, (a, Literal(7 if type_ is Type.BIGINT else 7.0, type_)), type_)
         yield Call("neg", (a,), type_)
+    yield from _of_arrays()
     yield Call("/", (column(Type.DOUBLE), column(Type.DOUBLE, 1)), Type.DOUBLE)
     yield from _of_decimals()
     truths = [column(Type.BOOLEAN, i) for i in range(3)]
@@ -223,6 +265,19 @@ def _operators() -> Iterator[Expression]:
         yield Call(symbol, tuple(truths[:2]), Type.BOOLEAN)
         yield Call(symbol, tuple(truths), Type.BOOLEAN)
     yield Call("not", (truths[0],), Type.BOOLEAN)
+
+
+def _of_arrays() -> Iterator[Expression]:
+    for type_ in ARRAYS:
+        element = type_.element
+        values = [column(element), column(element, 1), Literal(None, element)]
+        for count in (1, 2, 3):
+            yield Call("array", tuple(values[:count]), type_)
+        yield Call("array", (column(type_), column(type_, 1)), Type.array(type_))
+        nested = Call("array", (column(type_), Literal(None, type_)), Type.array(type_))
+        yield Call("[]", (nested, Literal(1, Type.INT)), type_)
+        for place in (column(Type.INT), *(Literal(n, Type.INT) for n in (1, 2, 0, -1, None))):
+            yield Call("[]", (column(type_), place), element)
 
 
 def _of_decimals() -> Iterator[Expression]:
@@ -241,7 +296,14 @@ CENTS = Type.decimal(3, 2)
 
 def _casts() -> Iterator[Expression]:
     for source in TYPES:
-        for target in (*TYPES, CENTS, Type.decimal(38, 20), Type.decimal(5, 0)):
+        for target in (
+            *TYPES,
+            Type.array(Type.BIGINT),
+            Type.array(Type.BOOLEAN),
+            CENTS,
+            Type.decimal(38, 20),
+            Type.decimal(5, 0),
+        ):
             try:
                 yield explicit_cast(column(source), target, None)
             except StatementError:

@@ -39,6 +39,10 @@ class Drawing:
             ways += [self.truth, self.truth]
         if type_ in (Type.BIGINT, Type.DOUBLE):
             ways += [self.number]
+        if type_ in nasty.ARRAYS:
+            ways += [self.array] * 3
+        if Type.array(type_) in nasty.ARRAYS:
+            ways += [self.element]
         return self.random.choice(ways)(type_, depth - 1)
 
     def leaf(self, type_: Type) -> Expression:
@@ -71,6 +75,8 @@ class Drawing:
             return Literal(self.random.choice(texts), Type.STRING)
         if function.name in ("lpad", "rpad") and position == 1:
             return Literal(self.random.randint(-1, 12), Type.INT)
+        if kind in (Kind.ARRAY, Kind.ELEMENT):
+            return self.expression(nasty.NUMBERS if kind is Kind.ARRAY else Type.INT, depth)
         if kind is Kind.VALUE:
             return self.expression(type_, depth)
         if kind is Kind.BYTES:
@@ -97,6 +103,15 @@ class Drawing:
             return explicit_cast(self.expression(source, depth), type_, None)
         except StatementError:
             return self.leaf(type_)
+
+    def array(self, type_: Type, depth: int) -> Expression:
+        count = self.random.randint(1, 3)
+        parts = [self.expression(type_.element, depth) for _ in range(count)]
+        return Call("array", tuple(parts), type_)
+
+    def element(self, type_: Type, depth: int) -> Expression:
+        array = self.expression(Type.array(type_), depth)
+        return Call("[]", (array, self.expression(Type.INT, depth)), type_)
 
     def number(self, type_: Type, depth: int) -> Expression:
         symbols = ["+", "-", "*", "%"] + ["/"] * (type_ is Type.DOUBLE)

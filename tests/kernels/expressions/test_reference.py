@@ -10,6 +10,7 @@ from decimal import Context, Decimal, InvalidOperation, localcontext
 import numpy as np
 import pytest
 
+from millpond.connectors.arrays import outside
 from millpond.cql.expressions import Call, Expression, Literal
 from millpond.kernels.expressions import Program, can_lower
 from millpond.kernels.expressions.operand import to_array
@@ -65,6 +66,8 @@ def _is_plain(call: Call) -> bool:
 
 def is_tame(value: object) -> bool:
     """Whether Python computes with the value as SQL does."""
+    if isinstance(value, reference.Array):
+        return all(map(is_tame, value))
     if isinstance(value, float):
         return math.isfinite(value) and abs(value) < 1e15
     if isinstance(value, datetime | date):
@@ -74,13 +77,13 @@ def is_tame(value: object) -> bool:
 
 def python_values(expression: Expression) -> list[object]:
     (value,) = Program([expression]).run(TABLE.columns)
-    array = to_array(value, expression.type, TABLE.num_rows)
+    array = outside(to_array(value, expression.type, TABLE.num_rows), expression.type)
     return [_python(array, row) for row in range(len(array))]
 
 
 def _python(array: object, row: int) -> object:
     try:
-        return array[row].as_py()  # type: ignore[index]
+        return reference.listed(array[row].as_py())  # type: ignore[index]
     except (OverflowError, ValueError):
         return math.inf  # a date that Python lacks
 

@@ -1,0 +1,41 @@
+"""Values as JSON has them: times as ISO text, and no numbers that JSON lacks."""
+
+import json
+import math
+from base64 import b64encode
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+
+def json_value(value: Any) -> Any:
+    r"""A value as ``json.dumps`` takes it.
+
+    A DECIMAL is a text: who reads a number of JSON may know no more of it than a double. A BINARY
+    is in base64.
+
+    >>> json_value(float("inf")), json_value(date(2026, 1, 2)), json_value(Decimal("1.50"))
+    ('Infinity', '2026-01-02', '1.50')
+    >>> json_value(b"\xca\xfe")
+    'yv4='
+    """
+    if isinstance(value, list):
+        return [json_value(each) for each in value]
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    if isinstance(value, bytes):
+        return b64encode(value).decode()
+    if isinstance(value, date):  # a datetime is a date too
+        return value.isoformat()
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
+
+
+def json_array(value: list[Any]) -> str:
+    """An ARRAY as a text of JSON, which formats have that know no lists.
+
+    >>> json_array([1.5, None, float("nan")])
+    '[1.5,null,"NaN"]'
+    """
+    return json.dumps(json_value(value), ensure_ascii=False, separators=(",", ":"))
