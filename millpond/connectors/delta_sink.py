@@ -15,7 +15,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from millpond.connectors.arrow import ARROW_TYPES
+from millpond.connectors.arrays import inside_table, outside_table, outside_type
 from millpond.connectors.changed_rows import (
     CHANGED,
     GONE,
@@ -59,6 +59,8 @@ class DeltaTarget:
             if each.lower() not in names:
                 known = ", ".join(self.results.schema.names)
                 raise self.place.fault(f"no column {each} for the key; columns: {known}")
+            if self.results.schema.types[names.index(each.lower())].is_array:
+                raise self.place.fault(f"column {each} is an ARRAY, and so no key of a table there")
 
     @cached_property
     def usual(self) -> pa.Schema:
@@ -68,7 +70,7 @@ class DeltaTarget:
             if each.type is Type.NULL:
                 raise self.place.fault(f"column {each.name} is NULL always; CAST it in the query")
             is_time = each.type is Type.TIMESTAMP
-            fields.append(pa.field(each.name, _UTC if is_time else ARROW_TYPES[each.type]))
+            fields.append(pa.field(each.name, _UTC if is_time else outside_type(each.type)))
         if not (self.key or self.results.is_stream):
             fields += [pa.field(TIME, pa.int64()), pa.field(WEIGHT, pa.int64())]
         return pa.schema(fields)
@@ -133,12 +135,13 @@ class DeltaForm:
     def changes(self, results: pa.Table) -> pa.Table:
         """The rows of keys, and beside each what becomes of it."""
         keys, fault = list(self.keys), self.target.place.fault
-        own = pa.table(results.columns[2:], self._own)
+        own = inside_table(pa.table(results.columns[2:], self._own))  # which can be told apart
         if self.target.results.is_stream:
             rows = last_of_each(own, keys, fault)
             kinds = pa.repeat(CHANGED, rows.num_rows)
         else:
             rows, kinds = changes_of_each(own, results.column(1), keys, fault)
+        rows = outside_table(rows, self.target.results.schema.types)
         cast = [rows[name].cast(self.there.field(name).type) for name in self._own]
         return pa.table([*cast, kinds], [*self._own, KIND])
 

