@@ -212,7 +212,7 @@ def test_results_on_the_wire_are_lists() -> None:
     schema = pa.schema([("ts", pa.int64()), ("weight", pa.int64()), ("s", kind)])
     table = pa.table([[1, 1], [1, 1], [["b", None], ["a"]]], schema=schema)
     heading = Heading("q", schema, str)
-    for form in ("ndjson", "sse"):
+    for form in ("ndjson", "sse", "xml"):
         assert b'["b",null]' in FORMATS[form]().results(heading, table, "1")
     assert with_text(table, '"a"', first=2).num_rows == 1
     assert in_order(table, "s", False, first=2).column("s").to_pylist() == [["a"], ["b", None]]
@@ -269,7 +269,8 @@ CREATE QUERY firsts AS SELECT first(a) AS f, max_by(s, t) AS l, min_by(t, s) AS 
 CREATE QUERY xs AS SELECT t FROM S [NOW] WHERE s = ARRAY['x'];
 CREATE QUERY ys AS SELECT t FROM S [NOW] WHERE s = ARRAY['y', NULL];
 CREATE QUERY above AS SELECT t FROM S [NOW] WHERE a > ARRAY[1];
-CREATE QUERY having_one AS SELECT t, a[2] AS second FROM S [NOW] WHERE array_contains(a, 1);
+CREATE QUERY having_one AS SELECT t, a[2] AS second, a[9000000000] AS none FROM S [NOW]
+  WHERE array_contains(a, 1);
 CREATE QUERY sampled AS SELECT s FROM S [NOW] SAMPLE (50);
 CREATE QUERY missing AS SELECT s FROM S [RANGE 2] EXCEPT SELECT s FROM R;
 CREATE QUERY pairs AS SELECT count(DISTINCT a, s) AS n FROM S [ROWS 4];
@@ -343,6 +344,7 @@ def test_statements_write_and_change_arrays() -> None:
             "CREATE RELATION R (k INT, a ARRAY<INT>, d ARRAY<DECIMAL(5,2)>);"
             "INSERT INTO R VALUES (1, ARRAY[1, 1 + 1, NULL], ARRAY[1.5]), (2, '[7]', '[\"0.25\"]'),"
             " (3, NULL, CAST('[]' AS ARRAY<DECIMAL(5, 2)>)), (4, :four, NULL);"
+            "INSERT INTO R VALUES (5, ARRAY[NULL], NULL); DELETE FROM R WHERE a = ARRAY[NULL];"
             "UPDATE R SET a = ARRAY[k, a[1]] WHERE k = 2; DELETE FROM R WHERE cardinality(a) = 1;"
             "CREATE QUERY held AS SELECT * FROM R",
             parameters={"four": [4]},

@@ -114,8 +114,8 @@ def csv_cell(value: Any) -> str:
 def shown(value: Any) -> str:
     """A value as people read it.
 
-    >>> shown(True), shown(datetime(2026, 1, 2, 3)), shown(None), shown(b"ab")
-    ('true', '2026-01-02 03:00:00', 'NULL', "X'6162'")
+    >>> shown(True), shown(datetime(2026, 1, 2, 3)), shown(None), shown(b"ab"), shown([1, None])
+    ('true', '2026-01-02 03:00:00', 'NULL', "X'6162'", '[1, NULL]')
     """
     if value is None:
         return "NULL"
@@ -127,6 +127,8 @@ def shown(value: Any) -> str:
         return format(value, "f")
     if isinstance(value, bytes):
         return f"X'{value.hex().upper()}'"
+    if isinstance(value, list):
+        return f"[{', '.join(map(shown, value))}]"
     return value.isoformat() if isinstance(value, date) else str(value)
 
 

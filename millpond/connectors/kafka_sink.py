@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from millpond.connectors.avro import AvroResults
 from millpond.connectors.json_text import json_results
-from millpond.connectors.json_values import json_value
+from millpond.connectors.json_values import json_array, json_value
 from millpond.connectors.kafka_client import ANSWER_SECONDS, POLL_SECONDS, client, words_of
 from millpond.connectors.python_values import python_values
 from millpond.connectors.sinks import Results
@@ -112,8 +112,8 @@ class Form:
         if not self.key:
             return [None] * table.num_rows
         names = [name.lower() for name in self.target.results.names]
-        values = map(json_value, python_values(table.column(names.index(self.key.lower()))))
-        return [None if value is None else str(value).encode() for value in values]
+        values = python_values(table.column(names.index(self.key.lower())))
+        return [None if value is None else _key(value) for value in values]
 
     def _cut(self, result: dict[str, Any]) -> dict[str, Any]:
         """What is told of a bad row, with the beginning of its bytes: a character is six bytes of
@@ -123,6 +123,12 @@ class Form:
         row |= {name: row[name] and row[name][:most] for name in ("raw", "raw_base64")}
         told = f"cut: the first {_bytes_of(row)} of its {whole} bytes are here"
         return result | {"row": row | {"reason": f"{row['reason'][:500]} ({told})"}}
+
+
+def _key(value: Any) -> bytes:
+    """A value as a key: a text, of an ARRAY its JSON."""
+    told = json_array(value) if isinstance(value, list) else str(json_value(value))
+    return told.encode()
 
 
 def _json(value: Any) -> bytes:

@@ -124,6 +124,8 @@ def cast(expression: Expression, to: Type) -> Expression:
             return Literal(None, to)
         if expression.type.is_number and to.is_number:
             return _cast_number(expression, to)
+    if (made := _constructed(expression)) is not None and to.is_array:
+        return Call("array", tuple(cast(element, to.element) for element in made), to)
     return Call("cast", (expression,), to)
 
 
@@ -185,6 +187,12 @@ def _constructed(expression: Expression) -> tuple[Expression, ...] | None:
     """The elements of ARRAY[e, …]; None of another expression."""
     is_array = isinstance(expression, Call) and expression.function == "array"
     return expression.arguments if is_array and isinstance(expression, Call) else None
+
+
+def _has_only_nulls(expression: Expression) -> bool:
+    """Whether it is ARRAY[NULL], or with more of them."""
+    made = _constructed(expression)
+    return made is not None and all(isinstance(e, Literal) and e.value is None for e in made)
 
 
 def temporal_literal(text: str, to: Type, offset: int | None) -> Literal:
@@ -264,7 +272,10 @@ def _exact_type(expression: Expression) -> Type:
 
 
 def common_type(expressions: Sequence[Expression]) -> Type | None:
-    """The type all the expressions can take, or None; a bare NULL takes any."""
+    """The type all the expressions can take, or None; a bare NULL, and ARRAY[NULL], take any."""
+    known = [each for each in expressions if not _has_only_nulls(each)]
+    if any(each.type.is_array for each in known):
+        expressions = known
     types = {e.type for e in expressions} - {Type.NULL}
     if len(types) > 1:
         types = set(exact_types(expressions)) - {Type.NULL}
@@ -318,6 +329,8 @@ def assign(expression: Expression, to: Type, target: str, offset: int | None) ->
         return cast(expression, to)
     if to.is_array and source.is_array:
         if (made := _constructed(expression)) is not None:
+            if _has_only_nulls(expression):
+                return cast(expression, to)
             return Call("array", tuple(assign(e, to.element, target, offset) for e in made), to)
         if widens_to(source, to):
             return cast(expression, to)

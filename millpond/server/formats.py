@@ -141,9 +141,11 @@ def _column(name: str, value: Any) -> str:
 def xml_text(value: Any) -> str:
     """A value as XML can hold it: characters that XML forbids become question marks.
 
-    >>> xml_text("a\\x00b"), xml_text(True)
-    ('a?b', 'true')
+    >>> xml_text("a\\x00b"), xml_text(True), xml_text([1, None])
+    ('a?b', 'true', '[1,null]')
     """
+    if isinstance(value, list):
+        value = dumps(value)
     text = ("true" if value else "false") if isinstance(value, bool) else str(value)
     return "".join(c if c in "\t\n\r" or " " <= c < "\ufffe" or c > "\uffff" else "?" for c in text)
 

@@ -14,12 +14,15 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from millpond.cql.coercion import as_text
+from millpond.cql.expressions import Column
 from millpond.execution.fragments import ENDED, STARTED, ReadBranch, Reading
 from millpond.execution.jobs import Pairs, Parts
 from millpond.execution.pair_output import PairOutput
 from millpond.kernels.branches import MARKS
 from millpond.planning.attempts import success
 from millpond.planning.branches import ELEMENT
+from millpond.schema import Type
 from millpond.spark.branch_columns import BranchColumns
 from millpond.spark.expressions import lower
 from millpond.spark.frames import Frame, Frames, Plans, Selection, leaf, union
@@ -105,12 +108,19 @@ def _offending_columns(branch: ReadBranch) -> tuple[list[SparkColumn], SparkColu
     fails = F.lit(False)
     for expression in branch.failing:
         fails = fails | ~lower(success(expression), [*inputs, *map(F.col, MARKS)])
-    texts = [
-        F.hex(column) if pa.types.is_binary(each.type) else column.cast("string")
-        for column, each in zip(inputs, fields, strict=True)
-    ]
+    types = branch.branch.leaf.schema.types
+    texts = [_text(Column(at, type_), inputs) for at, type_ in enumerate(types)]
     values = [F.coalesce(text, F.lit("NULL")) for text in texts]
     return [F.concat_ws(", ", *values).alias("row")], fails
+
+
+def _text(column: Column, inputs: Sequence[SparkColumn]) -> SparkColumn:
+    """A column as people read it."""
+    if column.type is Type.BINARY:
+        return F.hex(inputs[column.position])
+    if column.type.is_array:
+        return lower(as_text(column), inputs)
+    return inputs[column.position].cast("string")
 
 
 def _pair_columns(output: PairOutput) -> tuple[list[SparkColumn], SparkColumn | None]:

@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from millpond import Engine
+from millpond.errors import MillpondError
 from tests import test_arrays, test_binaries, test_time_zones
 
 pytestmark = pytest.mark.spark
@@ -50,3 +51,15 @@ def test_days_of_a_zone_are_the_same_by_jobs(spark: SparkSession) -> None:
             found.append(rows(engine, ["q", "r"]))
     assert found[0] == found[1]
     assert len(found[0]["q"]) == 5
+
+
+def test_rows_on_which_spark_fails_are_told_with_lists(spark: SparkSession) -> None:
+    needs_spark = "CAST(CAST(t AS DOUBLE) AS STRING)"
+    with Engine(THERE, spark=spark) as engine:
+        engine.execute("CREATE STREAM S (t BIGINT, a ARRAY<INT>, b BINARY) TIMESTAMP BY t")
+        engine.execute(f"CREATE QUERY q AS SELECT {needs_spark} AS s, t * t AS u FROM S [NOW]")
+        engine.push("S", [(2**40, [1, None], b"\xca")])
+        with pytest.raises(MillpondError):
+            engine.finish()
+        (failure,) = engine.failures()
+        assert "[1,null], CA" in str(failure)

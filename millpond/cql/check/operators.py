@@ -277,7 +277,7 @@ def _element(analyser: Analyser, node: exp.Bracket) -> Expression:
         raise StatementError(f"[ ] stands behind an ARRAY, not {with_article(value.type)}", node)
     if place.type not in (Type.INT, Type.BIGINT, Type.NULL):
         raise StatementError(f"the place of an element is an INT, not {place.type}", at)
-    return Call("[]", (value, cast(place, Type.INT)), value.type.element)
+    return Call("[]", (value, cast(place, Type.BIGINT)), value.type.element)
 
 
 CAST_IN_ZONES = (Type.DATE, Type.STRING)
