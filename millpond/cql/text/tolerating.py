@@ -7,6 +7,11 @@ from millpond.cql.text.places import StatementError
 from millpond.cql.text.syntax import Tolerating
 from millpond.cql.text.tokens import tokenize
 
+_WINDOW = (
+    "windows are not shortened while a query runs; leave this out, and write REDUCED TO (WINDOW OF "
+    "source = RANGE …) for one that is shorter from the start"
+)
+
 
 def tolerating_clause(cursor: Cursor) -> Tolerating:
     """EXACT, or TOLERATE (SAMPLE AT LEAST n PERCENT, ERROR n [PERCENT], CONFIDENCE n PERCENT, FALSE
@@ -33,6 +38,8 @@ def tolerating_by_default(words: str, offset: int) -> Tolerating:
 
 def _with_part(cursor: Cursor, said: Tolerating, seen: set[str]) -> Tolerating:
     offset = cursor.offset
+    if cursor.word() == "WINDOW":
+        raise StatementError(_WINDOW, offset)
     words = ("SAMPLE", "ERROR", "CONFIDENCE", "FALSE", "SHED")
     wanted = "SAMPLE AT LEAST, ERROR, CONFIDENCE, FALSE NEGATIVES or POSITIVES, or SHED BY"
     kind = cursor.choice(wanted, *words)
