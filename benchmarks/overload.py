@@ -5,7 +5,8 @@
 Bursts of ten seconds at 1, 2, 5 and 10 times what can be done, with ten calm seconds behind each;
 100 bursts in all, four with ``--quick``. The query counts, sums and averages by group; each answer
 is compared with the exact one, which is computed apart. The same bursts go to Millpond with
-``overload = 'wait'``, where sources wait.
+``overload = 'wait'``, where sources wait, and to Structured Streaming, where the source keeps what
+waits (see ``benchmarks/overload_peer.py``).
 
 Seconds are those of a clock that stands while others use the machine: the processor seconds of this
 process, and those that a function says it takes for a tuple, as a call to something slow would.
@@ -41,6 +42,7 @@ from benchmarks.overload_feed import (
     load_of,
     slow,
 )
+from benchmarks.overload_peer import peer_run
 from benchmarks.reporting import Report, note, options, progress
 from millpond import Engine
 
@@ -50,6 +52,7 @@ MEMORY_GOAL, CONFIDENCE = 1.05, 0.95
 ROWS_PER_SECOND = 5_000
 """What can be done, about."""
 MODES = ("approximate", "wait")
+PEER = "structured streaming"
 QUERY = f"""
     CREATE QUERY answers TOLERATE (CONFIDENCE {100 * CONFIDENCE:g} PERCENT) AS
       SELECT k, count(*) AS n, sum(x) AS s, avg(x) AS m
@@ -144,6 +147,13 @@ def run_of(mode: str, load: Load, rows_per_second: float) -> Run:
     return run
 
 
+def run_of_peer(load: Load, rows_per_second: float) -> Run:
+    """The same in Structured Streaming, which puts out windows that are complete."""
+    found = peer_run(load, rows_per_second)
+    answers = [Answer(*each) for each in found.answers]
+    return Run(load, answers, found.memory, [(0.0, 100.0)], found.seconds)
+
+
 def _put_down(run: Run, table: pa.Table, now: float) -> None:
     for row in table.to_pylist():
         if row["weight"] > 0 and row["ts"] is not None and row["n"] is not None:
@@ -158,13 +168,16 @@ def judge(report: Report, runs: dict[str, Run], load: Load) -> None:
     for factor in FACTORS:
         bursts = [each for each in load.bursts if each.factor == factor]
         latency = max(run.latency(each) for each in bursts)
-        waits = max(runs["wait"].latency(each) for each in bursts) if "wait" in runs else None
+        beside = {
+            name: max(map(run.latency, bursts)) for name, run in runs.items() if name != MODES[0]
+        }
         report.ratio(
             f"latency in bursts at {factor} times, to that allowed",
             latency / LATENCY_SECONDS,
             1.0,
             at_most=True,
-            waiting_seconds=waits,
+            waiting_seconds=beside.get(MODES[1]),
+            **({"millpond": latency, "peer": beside[PEER]} if PEER in beside else {}),
         )
         exact = max(run.exact_after(each) for each in bursts)
         report.ratio(
@@ -233,17 +246,20 @@ def main() -> None:
     """Runs the modes and prints."""
     parser = options(__doc__ or "", "how many rows can be done in a second")
     parser.add_argument("--bursts", type=int, help="how many bursts there are")
-    parser.add_argument("--alone", action="store_true", help="without the run that waits")
+    parser.add_argument("--alone", action="store_true", help="without those beside it")
     chosen = parser.parse_args()
     rows_per_second = chosen.rows or ROWS_PER_SECOND
     bursts = chosen.bursts or (len(FACTORS) if chosen.quick else 100)
     load = load_of(bursts, rows_per_second)
-    names = MODES[: 1 if chosen.alone else 2]
+    names = MODES[:1] if chosen.alone else (*MODES, PEER)
     runs: dict[str, Run] = {}
     with progress(len(names)) as working_on:
         for name in names:
             working_on(name)
-            runs[name] = run_of(name, load, rows_per_second)
+            if name == PEER:
+                runs[name] = run_of_peer(load, rows_per_second)
+            else:
+                runs[name] = run_of(name, load, rows_per_second)
     report = Report("overload", chosen.out)
     for name, run in runs.items():
         told(report, name, run)

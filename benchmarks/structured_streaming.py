@@ -60,7 +60,7 @@ def run(
     spark: SparkSession, build: Build, directories: list[Path], variant: str, scratch: Path
 ) -> Run:
     """Reads the directories to their end, one file of each a micro-batch."""
-    with _configured(spark, VARIANTS[variant]), _hadoop(spark, variant == RAW):
+    with settings_of(spark, variant):
         inputs = [_pages(spark, directory) for directory in directories]
         checkpoint = tempfile.mkdtemp(prefix="checkpoint-", dir=scratch)
         writer = build(*inputs).writeStream.format("noop").outputMode("append")
@@ -72,6 +72,13 @@ def run(
             sum(batch["numInputRows"] for batch in batches),
             sum(batch["sink"]["numOutputRows"] for batch in query.recentProgress),
         )
+
+
+@contextmanager
+def settings_of(spark: SparkSession, variant: str) -> Iterator[None]:
+    """Has a session the settings of a variant."""
+    with _configured(spark, VARIANTS[variant]), _hadoop(spark, variant == RAW):
+        yield
 
 
 def _has_read(batch: Any) -> bool:
