@@ -132,7 +132,7 @@ def _tails(group: _Group) -> tuple[Callable[[int], float], Callable[[int], float
     """The chances that at most, or at least, so many were kept of the rows that are no more, or
     less, than the percentile."""
     if group.is_filtered:
-        is_known = group.is_of_one_rate and group.hits > group.sure
+        is_known = group.hits > group.sure
         return _tails_of_hits(group) if is_known else _UNKNOWN
     lower, upper = group.ranks
     least = max(0, lower - group.population)
@@ -164,20 +164,36 @@ def _tails_of_hits(group: _Group) -> tuple[Callable[[int], float], Callable[[int
     below = (part - part / hits) * most / (most - sure)
     above = (part * (most - 1) + 1 - sure) / (most - sure) if sure else part + (1 - part) / hits
 
-    def few(kept: int) -> float:
-        is_less = kept < min(below, 1.0) * drawn
-        return _chernoff(kept / drawn, below, drawn) if is_less else 1.0
+    ratio = group.least_rate / group.most_rate
+    return (
+        lambda kept: _few(kept, drawn, below, ratio),
+        lambda kept: _few(drawn - (kept - sure), drawn, 1 - above, ratio),
+    )
 
-    def many(kept: int) -> float:
-        is_more = kept - sure > max(above, 0.0) * drawn
-        return _chernoff((kept - sure) / drawn, above, drawn) if is_more else 1.0
 
-    return few, many
+def _few(kept: int, drawn: int, part: float, ratio: float) -> float:
+    """How rarely so few of those drawn are of a part of the rows, at most; ``ratio``: of the least
+    chance of a row to the largest."""
+    if part >= 1:
+        return float(kept >= drawn)
+    if kept >= part * drawn:
+        return 1.0
+    return _chernoff(kept / drawn, part, drawn) if ratio == 1 else _tilted(kept, drawn, part, ratio)
 
 
 def _chernoff(seen: float, expected: float, trials: int) -> float:
     """How rarely a part is seen so far from what is expected, at most."""
-    if not 0 < expected < 1:
-        return 0.0
     parts = ((seen, expected), (1 - seen, 1 - expected))
     return math.exp(-trials * sum(a * math.log(a / b) for a, b in parts if a > 0))
+
+
+def _tilted(kept: int, drawn: int, part: float, ratio: float) -> float:
+    """The same at several rates, by the best of some exponents."""
+    odds = ratio * part / (1 - part)
+    found = (
+        math.log1p(-odds * math.expm1(-tilt)) * (drawn - kept) - tilt * kept for tilt in _TILTS
+    )
+    return min(1.0, len(_TILTS) * math.exp(-max(found)))
+
+
+_TILTS = tuple(2.0**-power for power in range(-1, 9))

@@ -78,6 +78,17 @@ def test_bounds_are_little_wider_than_those_of_all_kept_values():
             assert found.low[0] <= fraction <= found.high[0]
 
 
+def test_behind_a_filter_bounds_at_several_rates_are_narrower_than_certain_ones():
+    random = np.random.default_rng(8)
+    values, is_hit = random.random(20_000), random.random(20_000) < 0.5
+    rates = random.choice([0.1, 0.2], 20_000)
+    columns = columns_of(values, 1 / rates, random.random(20_000) < rates, 0.5, is_hit)
+    found = answers_of("percentile_of_hits", columns, 0.05)
+    assert 0.25 < found.low[0] < 0.34  # a third of those that are kept, if all below are at 0.1
+    assert 0.66 < found.high[0] < 0.75
+    assert found.certain_high[0] - found.certain_low[0] > 0.95
+
+
 def test_rates_that_are_wrong_are_noticed():
     random = np.random.default_rng(7)
     values, misses = np.arange(4000.0), 0
