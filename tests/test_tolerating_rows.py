@@ -130,6 +130,33 @@ def test_no_more_are_missed_than_is_tolerated(tmp_path):
         assert engine.quality("q").exact == "now"
 
 
+def test_a_restart_changes_nothing(tmp_path):
+    texts = {name: QUERIES[name] for name in ("alone", "fewer", "both", "having_one")}
+    settings = {"store": str(tmp_path / "store"), "validate": "on", "overload": "approximate"}
+    whole = fed(engine_with(texts, SAID), ROWS, 2, (20, 60))
+    engine = engine_with(texts, SAID, **settings)
+    engine.execute("ALTER STREAM S KEEP 20 PERCENT")
+    engine.push("S", ROWS[:240])
+    engine.run_until_idle()
+    engine.close()
+    with Engine(settings) as engine:
+        engine.execute("ALTER STREAM S KEEP 60 PERCENT")
+        engine.push("S", ROWS[240:])
+        engine.finish()
+        assert all(results(engine, name) == results(whole, name) for name in texts)
+
+
+def test_what_came_without_a_window_may_have_met_something_later():
+    text = "SELECT k, at FROM S WHERE k IN (SELECT i FROM Kinds) AND at > 0"
+    with pytest.raises(CqlError, match="put out columns that are UNIQUE in S"):
+        engine_with({"q": text}, SAID)
+    engine = fed(
+        engine_with({"q": f"RELATION {text}", "r": QUERIES["stream"]}, SAID), ROWS, 2, (20,)
+    )
+    assert engine.quality("q").exact == "never"
+    assert engine.quality("r").exact == "now"
+
+
 def test_what_is_said_for_all_is_said_of_rows_too():
     engine = engine_with({})
     engine.execute("SET tolerate = 'SAMPLE AT LEAST 5 PERCENT, FALSE NEGATIVES 100 PERCENT'")
