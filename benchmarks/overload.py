@@ -101,7 +101,8 @@ class Run:
 
     def exact_after(self, burst: Burst) -> float:
         """How long after a burst the last answer came that is not exact."""
-        found = self.during(burst.last, burst.last + CALM_SECONDS)
+        before_the_next = burst.last + CALM_SECONDS - 0.001
+        found = self.during(burst.last, before_the_next)
         late = [each.seconds - burst.last for each in found if not each.is_exact]
         return max((*late, 0.0))
 
