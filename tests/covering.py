@@ -43,10 +43,10 @@ QUERIES = {
     f"[TUMBLE {TUPLES}] WHERE f > 20 GROUP BY window_start, g",
     "met": f"SELECT window_start AS w, kind AS g, count(*) AS count_all, {NUMBERS} FROM Kinds, W "
     f"[TUMBLE {TUPLES}] WHERE g = i AND f > least GROUP BY window_start, kind",
-    "ranked": "SELECT window_start AS w, g, "
+    "ranked": "SELECT window_start AS w, g, count(*) AS count_all, "
     + ", ".join(f"percentile({kind}, {part}) AS p_{kind}" for kind, part in PERCENTILES.items())
     + f" FROM W [TUMBLE {TUPLES}] GROUP BY window_start, g",
-    "ranked_hits": "SELECT window_start AS w, g, "
+    "ranked_hits": "SELECT window_start AS w, g, count(*) AS count_all, "
     + ", ".join(f"percentile({kind}, {part}) AS p_{kind}" for kind, part in PERCENTILES.items())
     + f" FROM W [TUMBLE {TUPLES}] WHERE f > 20 GROUP BY window_start, g",
     "different": "SELECT window_start AS w, g, count(DISTINCT f) AS different_f FROM W "
