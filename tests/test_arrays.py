@@ -219,7 +219,7 @@ def test_results_on_the_wire_are_lists() -> None:
     assert b'"[""b"",null]"' in written(table, "csv")
 
 
-@pytest.mark.parametrize("kind", [pa.list_, pa.large_list], ids=str)
+@pytest.mark.parametrize("kind", [pa.list_, pa.large_list], ids=["lists", "large lists"])
 def test_a_body_that_says_lists_once_for_many_rows_is_bounded(kind: Any) -> None:
     lists = pa.array([["x" * 90] * 10], kind(pa.string()))
     column = pa.DictionaryArray.from_arrays(pa.array([0] * 500, pa.int32()), lists)

@@ -87,7 +87,7 @@ def test_parameters_are_constants():
         ),
         ("SHOW ALL", {"a": 1}, "the text has no :a, for which a value is given"),
         ("SHOW :a", {"a": float("nan")}, "parameter 'a' is nan; it can be a text"),
-        ("SHOW :a", {"a": [1]}, "parameter 'a' is [1]; it can be a text"),
+        ("SHOW :a", {"a": {1}}, "parameter 'a' is {1}; it can be a text"),
     ],
 )
 def test_what_parameters_cannot_be(text, parameters, message):

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.fs as pa_fs
 
+from millpond.connectors.locations import located
 from millpond.connectors.secrets import Secret, revealed
 from millpond.errors import InputError, MillpondError
 
@@ -67,7 +68,9 @@ class DeltaPlace:
     def uri(self) -> str:
         """The address; a directory starts where the program runs."""
         given = str(revealed(self.table))
-        return given if _SCHEME.match(given) else str(self.directory / Path(given).expanduser())
+        if _SCHEME.match(given):
+            return given
+        return str(located(self.owner, self.directory, self.table).path)
 
     @cached_property
     def storage(self) -> dict[str, str]:

@@ -60,9 +60,13 @@ class Preparing:
         if decision.max_tuples is not None:
             most = growing_rows(self._growth_bytes(unit), self._operators.backlog.bytes, most)
         waiting = unit.waiting(unit.horizon)
-        known = unit.experience(min(waiting, most)).beside(self._picture.turns.seconds)
+        known = unit.experience(min(waiting, most), self._rows_read)
+        known = known.beside(self._picture.turns.seconds)
         slice_seconds = self._operators.around.limits.slice_seconds
         return batch_rows(decision, known, waiting, sliced_rows(slice_seconds, known, most))
+
+    def _rows_read(self, operator: OperatorId) -> int:
+        return self._operators.statistics[operator].tally.rows_in
 
     def _fitting(self, unit: Unit) -> int:
         """How many rows a step may read for them, and what it makes of them, to take no more than

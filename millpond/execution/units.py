@@ -87,11 +87,19 @@ class Unit:
         behind = (member for member in self.members if member.claimed < horizon)
         return min(member.limited(horizon, most) for member in behind)
 
-    def experience(self, rows: int) -> Experience:
-        """What is known of steps of so many rows, as if each member read them all."""
-        known = [member.experience(rows) for member in self.members]
-        step, row = (sum(getattr(each.line, part) for each in known) for part in ("step", "row"))
-        return Experience(Line(step, row), max(each.known_rows for each in known))
+    def experience(self, rows: int, read: Callable[[OperatorId], int]) -> Experience:
+        """What is known of steps of so many rows, of which each member gets the part that it has
+        had of all rows so far; ``read`` says how many it has read."""
+        known = [(member, member.experience(rows)) for member in self.members]
+        most = max(read(member.identity) for member in self.members if self._reads_others(member))
+        step, row = 0.0, 0.0
+        for member, each in known:
+            share = read(member.identity) / most if most else 1.0
+            step, row = step + each.line.step, row + share * each.line.row
+        return Experience(Line(step, row), max(each.known_rows for _, each in known))
+
+    def _reads_others(self, member: RunningOperator) -> bool:
+        return any(queue.name not in self.identities for queue, _ in member.subscriptions)
 
     def prepare(self, until: int) -> list[OperatorStep]:
         """Claims the time up to ``until``, of all members that are not there yet."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from millpond.connectors.locations import located
 from millpond.connectors.secrets import Secret, revealed
 from millpond.connectors.sinks import Results
 from millpond.connectors.sources import Declaration, is_true
@@ -68,7 +69,7 @@ def _format(
     if not isinstance(given, str) or not given:
         raise error(f"{owner}: a format is a name that Spark knows, not {given!r}")
     if given.lower() in OF_FILES and where and "://" not in where:
-        where = str((directory / where).absolute())
+        where = str(located(owner, directory, path).path.absolute())
     texts = {key: revealed(value) for key, value in options.items()}
     texts = {key: str(e).lower() if isinstance(e, bool) else str(e) for key, e in texts.items()}
     return Format(owner, given, where, texts, error)

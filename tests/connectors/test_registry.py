@@ -10,6 +10,7 @@ def test_the_built_in_connectors_are_there() -> None:
     assert registry.names("source") == [
         "burst",
         "csv",
+        "delta",
         "http",
         "json",
         "kafka",
@@ -19,11 +20,12 @@ def test_the_built_in_connectors_are_there() -> None:
         "push",
         "rate",
         "socket",
+        "spark",
         "stdin",
         "websocket",
     ]
     assert registry.names("sink") == [
-        *("csv", "json", "kafka", "mqtt", "parquet", "postgres", "webhook")
+        *("csv", "delta", "json", "kafka", "mqtt", "parquet", "postgres", "spark", "webhook")
     ]
 
 
