@@ -134,6 +134,13 @@ def test_threads_tell_what_they_execute_and_how() -> None:
         first = engine.entities().get("thread", "thread0")
         assert (first.get("partition"), first.get("strategy")) == ("fast", "chain")
         assert first.get("priority") == 3
+        first.set("priority", 5)
+        feed(engine, 10, 20)  # it counts from the next decision on
+        assert (first.get("priority"), rows(engine)["fast"]["priority"]) == (5, 5)
+        own = engine.entities().of_kind("thread")[-1]
+        assert own.get("partition") == ""
+        with pytest.raises(StateError, match="of no partition.*CREATE PARTITION"):
+            own.set("priority", 2)
 
 
 def test_a_restart_finds_partitions_as_they_were(tmp_path: Any) -> None:

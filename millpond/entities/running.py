@@ -296,6 +296,16 @@ def _of_thread(read: Callable[[Thread], Any]) -> Read:
     return read_thread
 
 
+def _set_priority(view: Controlled, name: str, value: float) -> None:
+    partition = _of_thread(lambda t: t.partition)(view, name)
+    if not partition:
+        raise StateError(
+            f"{name} is of no partition: it has the time that the mode gives it; "
+            "write CREATE PARTITION for what is to have more"
+        )
+    view.execute(f"ALTER PARTITION {quoted(partition)} PRIORITY {value!r}")
+
+
 def _thread_load(view: Controlled, name: str) -> float:
     thread = view.queries.partitioning.threads()[_threads(view).index(name)]
     return sum(view.runtime.statistics[each].busy.per_second() for each in thread.operators)
@@ -313,7 +323,14 @@ THREAD = Kind(
             _of_thread(lambda t: t.partition),
         ),
         text("strategy", "which of them is next", _of_thread(lambda t: t.strategy)),
-        number("priority", "its share of the processors", _of_thread(lambda t: t.priority)),
+        knob(
+            "priority",
+            "number",
+            "its share of the processors; that of a partition can be set",
+            _of_thread(lambda t: t.priority),
+            _set_priority,
+            above=0,
+        ),
         text(
             "falls_behind",
             "why its strategy cannot keep up; empty if it can",

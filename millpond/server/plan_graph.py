@@ -88,6 +88,7 @@ class _Drawing:
             "boxes": len(self._boxes.members),
             "shown": len(self._shown),
             "threads": len(self._threads),
+            "partitions": [entry.name for entry in self._engine.queries.partitioning.entries],
             "views": [
                 {"name": name, "operators": count, "folded": f"view:{name}" in self._boxes.members}
                 for name, count in self._boxes.views.items()
@@ -118,6 +119,7 @@ class _Drawing:
             "first": members[0],
             "unit": self._unit_of.get(members[0], members[0]) if len(members) == 1 else box,
             "thread": self._thread_of.get(members[0], 0),
+            "partition": self._engine.runtime.partitions.of.get(members[0], ""),
             "load": sum(each.busy.per_second() for each in statistics),
             "place": "spark" if executors > driver else "driver",
             "queries": served.words(),

@@ -243,6 +243,27 @@ def test_whatever_is_clicked_shows_its_control_table(page: Page) -> None:
     expect(page.locator("#control-rows")).to_contain_text("operators")
 
 
+def test_the_priority_of_a_partition_is_a_knob_on_the_page(browser: Browser) -> None:
+    script = """
+        CREATE STREAM S (t BIGINT, a INT) TIMESTAMP BY t;
+        CREATE PARTITION urgent PRIORITY 3;
+        CREATE QUERY q PARTITION urgent AS SELECT a FROM S;
+    """
+    with running(script) as server, visited(browser, server.url + "/#plan") as page:
+        server.service.engine.push("S", [(1, 1)])
+        option = page.locator("#plan-entity option")
+        expect(option.filter(has_text=re.compile("^op"))).to_be_attached()
+        tap(page, 'node[kind = "operator"]')
+        page.click("#control-near button:has-text('its partition')")
+        expect(page.locator("#control-title")).to_have_text("partition urgent")
+        page.fill("#knob-priority", "5")
+        page.press("#knob-priority", "Enter")
+        partition = server.service.engine.entities().get("partition", "urgent")
+        server.wait(lambda: partition.get("priority") == 5)
+        page.select_option("#plan-entity", "partition\turgent")
+        expect(page.locator("#knob-priority")).to_have_value("5")
+
+
 def test_lists_are_searched_ordered_and_in_pages(page: Page, served: Running) -> None:
     names = page.locator("#query-list .name")
     expect(page.locator("#query-list .pager")).to_contain_text("1–50 of 124")

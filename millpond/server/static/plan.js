@@ -258,6 +258,7 @@ export class PlanView {
     const operators = plan.nodes.filter((node) => node.kind === "operator");
     for (const unit of new Set(operators.map((node) => node.unit))) options.push([`unit\t${unit}`, `unit of ${unit}`]);
     for (const thread of new Set(operators.map((node) => node.thread))) options.push([`thread\tthread${thread}`, `thread ${thread}`]);
+    for (const name of plan.partitions) options.push([`partition\t${name}`, `partition ${name}`]);
     for (const name of new Set(plan.edges.map((edge) => edge.queue))) options.push([`queue\t${name}`, this.labelOf(name) === name ? `queue behind ${name}` : `queue of ${this.labelOf(name)}`]);
     const before = $("plan-entity").value;
     $("plan-entity").replaceChildren(...options.map(([value, label]) => element("option", { value }, label)));
@@ -333,6 +334,7 @@ export class PlanView {
     const { kind, name } = this.chosen, node = this.nodes.get(name), to = [];
     if (kind === "operator" && node) {
       to.push(["its queue", "queue", name], ["its unit", "unit", node.unit], ["its thread", "thread", `thread${node.thread}`]);
+      if (node.partition) to.push(["its partition", "partition", node.partition]);
       if (node.synopsis_bytes !== null) to.push(["its synopsis", "synopsis", name]);
     }
     if (kind === "stream" || kind === "relation") {
