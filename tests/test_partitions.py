@@ -139,7 +139,7 @@ def test_threads_tell_what_they_execute_and_how() -> None:
         assert (first.get("priority"), rows(engine)["fast"]["priority"]) == (5, 5)
         own = engine.entities().of_kind("thread")[-1]
         assert own.get("partition") == ""
-        with pytest.raises(StateError, match="of no partition.*CREATE PARTITION"):
+        with pytest.raises(StateError, match=r"of no partition.*CREATE PARTITION"):
             own.set("priority", 2)
 
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -14,10 +15,12 @@ from rich.table import Table as RichTable
 from millpond.errors import MillpondError
 from millpond.lab import report, telling
 from millpond.lab.catalogue import choose, everything, experiments, find_search
+from millpond.lab.climbing import climb
 from millpond.lab.experiment import Experiment
 from millpond.lab.record import RECORD, Change, changes, read, write
 from millpond.lab.running import Outcome, run_all
 from millpond.lab.search import Effort, look
+from millpond.lab.search import read as read_search
 from millpond.lab.search import write as write_search
 
 app = typer.Typer(
@@ -103,6 +106,12 @@ def search(
     name: Annotated[str, typer.Argument(help="The experiment whose setting is looked for.")],
     draws: Annotated[int, typer.Option(min=1, help="Points to draw.")] = Effort().draws,
     seeds: Annotated[int, typer.Option(min=1, help="Seeds to stand on.")] = Effort().seeds,
+    climb_rounds: Annotated[
+        int,
+        typer.Option(
+            "--climb", min=0, help="Draw none: climb so many rounds from the nearest recorded."
+        ),
+    ] = 0,
     anew: Annotated[
         bool, typer.Option("--record", help="Record what is found as the experiment's setting.")
     ] = False,
@@ -113,7 +122,11 @@ def search(
     """
     with _told():
         chosen = find_search(name)
-        found = look(chosen, Effort(draws, seeds), lambda text: typer.echo(text, err=True))
+        effort, tell = Effort(draws, seeds), partial(typer.echo, err=True)
+        if climb_rounds:
+            found = climb(chosen, read_search(name), climb_rounds, effort, tell)
+        else:
+            found = look(chosen, effort, tell)
         typer.echo(json.dumps(found, indent=1, ensure_ascii=False))
         if anew:
             typer.echo(f"recorded in {write_search(name, found)}", err=True)

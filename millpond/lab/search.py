@@ -4,7 +4,8 @@ A `SEARCH` says which values are tried, what the print says of them, and what is
 are drawn from its grid; one that what is printed excludes is not tried, one that fails too often
 for its sentences to stand is left at once. Of those that stand the one with the most room is kept,
 and each of its values is changed until sentences fail. Where none stands, the nearest is kept: of
-those that fail in the fewest sentences the one with the most room. What is found is recorded.
+those that fail in the fewest sentences the one with the most room, from which one may climb
+(`climbing.py`). What is found is recorded.
 """
 
 import json
@@ -73,13 +74,17 @@ class Standing:
     failing: Sequence[str] = ()
 
 
+Tried: TypeAlias = tuple[Standing, Point]
+"""A point, and how it stands."""
+
+
 def look(search: Search, effort: Effort, told: Callable[[str], None]) -> dict[str, Any]:
     """Search; the record of what was tried and found."""
     begin = time.process_time()
     drawn = list(_drawn(search, effort.draws))
     possible = [point for point in drawn if search.is_possible(point)]
     told(f"{len(possible)} of {len(drawn)} points are possible by what is printed")
-    tried: list[tuple[Standing, Point]] = []
+    tried: list[Tried] = []
     for number, point in enumerate(possible):
         tried.append((_try(search, point, effort.seeds), point))
         count = sum(found.stands for found, _ in tried)
@@ -95,16 +100,30 @@ def look(search: Search, effort: Effort, told: Callable[[str], None]) -> dict[st
         "seeds": effort.seeds,
     }
     if standing:
-        best, chosen = max(standing, key=lambda each: each[0].room)
-        record |= {"found": dict(chosen), "room": round(best.room, 3)}
-        record["neighbours"] = neighbours(search, chosen, effort.neighbour_seeds, told)
-        record["neighbour_seeds"] = effort.neighbour_seeds
-        record["points"] = [dict(point) for _, point in standing]
+        record |= region(search, standing, effort, told)
     elif tried:
-        near, point = _nearest(search, tried, effort.seeds)
-        record |= {"nearest": dict(point), "room": round(near.room, 3)}
-        record["failing"] = list(near.failing)
+        record |= nearest(_nearest(search, tried, effort.seeds))
     return record | {"processor_seconds": round(time.process_time() - begin)}
+
+
+def region(
+    search: Search, standing: Sequence[Tried], effort: Effort, told: Callable[[str], None]
+) -> dict[str, Any]:
+    """Of a record: the points that stand, the one that is kept, and where sentences stop to."""
+    best, chosen = max(standing, key=lambda each: each[0].room)
+    return {
+        "found": dict(chosen),
+        "room": round(best.room, 3),
+        "neighbours": neighbours(search, chosen, effort.neighbour_seeds, told),
+        "neighbour_seeds": effort.neighbour_seeds,
+        "points": [dict(point) for _, point in standing],
+    }
+
+
+def nearest(tried: Tried) -> dict[str, Any]:
+    """Of a record: the point that is kept where none stands."""
+    near, point = tried
+    return {"nearest": dict(point), "room": round(near.room, 3), "failing": list(near.failing)}
 
 
 def _drawn(search: Search, draws: int) -> Iterator[Point]:
@@ -120,16 +139,15 @@ def _drawn(search: Search, draws: int) -> Iterator[Point]:
         }
 
 
-def _nearest(
-    search: Search, tried: Sequence[tuple[Standing, Point]], seeds: int
-) -> tuple[Standing, Point]:
+def _nearest(search: Search, tried: Sequence[Tried], seeds: int) -> Tried:
     """Of the few points that were left with the fewest sentences failing the best on all seeds."""
-    few = sorted(tried, key=lambda each: _nearness(each[0]), reverse=True)[:NEAREST_TRIED]
+    few = sorted(tried, key=lambda each: nearness(each[0]), reverse=True)[:NEAREST_TRIED]
     looked = [(stands(search, point, seeds, to_the_end=True), point) for _, point in few]
-    return max(looked, key=lambda each: _nearness(each[0]))
+    return max(looked, key=lambda each: nearness(each[0]))
 
 
-def _nearness(found: Standing) -> tuple[int, float]:
+def nearness(found: Standing) -> tuple[int, float]:
+    """How near a point is to standing: first by the sentences that fail, then by the room."""
     return -len(found.failing), found.room
 
 
