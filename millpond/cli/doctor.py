@@ -37,6 +37,7 @@ LEAST_FILES = 4_096
 EXTRAS = {
     "avro": "fastavro",
     "delta": "deltalake",
+    "iceberg": "pyiceberg",
     "kafka": "confluent_kafka",
     "mqtt": "paho",
     "postgres": "psycopg",

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
 
+from millpond.connectors.delta_rows import SAYS_ITSELF, DeltaRows, Piece
 from millpond.connectors.delta_table import DeltaPlace, Form
-
-SAYS_ITSELF = 0
-"""The weight of a file of changes: each of its rows says whether it comes or goes."""
+from millpond.connectors.lake_source import LakePosition, Version
+from millpond.connectors.sources import Declaration
+from millpond.errors import MillpondError
 
 _DELETION_VECTORS = (
     "rows of files are marked as deleted (deletion vectors), which is not read; set "
@@ -21,39 +21,51 @@ _DELETION_VECTORS = (
 )
 
 
-@dataclass(frozen=True)
-class Piece:
-    """A file whose rows come (1) or go (-1) with a version, or say so themselves (0)."""
-
-    path: str
-    weight: int
-    partition: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Version:
-    """A version of a table: its pieces, and when it was made, in milliseconds."""
-
-    number: int
-    pieces: tuple[Piece, ...]
-    is_whole: bool = False
-    """Whether they have all of its rows, not only what it has changed."""
-    milliseconds: int = 0
-    operation: str = ""
-    form: Form | None = None
-    """What the table is from this version on, where it says so."""
-
-    @property
-    def takes_away(self) -> bool:
-        """Whether it has rows go."""
-        return any(each.weight != 1 for each in self.pieces)
-
-
 class DeltaLog:
     """Reads versions: one with all of its rows, and then what each has changed."""
 
-    def __init__(self, place: DeltaPlace) -> None:
-        self._place = place
+    passing = (OSError,)
+
+    def __init__(self, declaration: Declaration, place: DeltaPlace) -> None:
+        self._declaration, self._place = declaration, place
+
+    def present(self) -> LakePosition:
+        """Before all rows of the version that is there."""
+        table = self._place.opened()
+        identity = self._place.form_of(table).identity
+        return LakePosition(identity, table.version(), is_whole=True)
+
+    def behind(self, position: LakePosition) -> LakePosition:
+        """Where the next version begins."""
+        return LakePosition(position.table, position.version + 1, time=position.time)
+
+    def next(self, position: LakePosition) -> Version | None:
+        """The version at a position; None where it is not there yet."""
+        number = position.version
+        if position.is_whole:
+            return self.whole(number)
+        version = self.change(number)
+        if version is None and self._is_shortened_behind(number):
+            version = self.change(number)  # it may have come just now
+            if version is None:
+                raise self.fault(
+                    f"the log of version {number} is gone (delta.logRetentionDuration) before it "
+                    "was read; DROP it here and declare it again, which reads what is there now"
+                )
+        return version
+
+    def rows(self, table: str, form: Form | None) -> DeltaRows:
+        """How rows are read now; refused if it is another table."""
+        form = form or self._place.form_of(self._place.opened())
+        if form.identity != table:
+            raise self.fault(
+                "it was made anew since it was read; DROP it here and declare it again"
+            )
+        return DeltaRows(self._declaration, self._place, form)
+
+    def fault(self, reason: str) -> MillpondError:
+        """A fault that names the table."""
+        return self._place.fault(reason)
 
     def whole(self, number: int) -> Version:
         """A version with all rows that it has: files in the order in which they were written."""
@@ -83,7 +95,7 @@ class DeltaLog:
             form=None if said is None else self._form(said),
         )
 
-    def is_shortened_behind(self, number: int) -> bool:
+    def _is_shortened_behind(self, number: int) -> bool:
         """Whether the log of a version need not be there any more."""
         lines = self._read("_last_checkpoint")
         return lines is not None and int(json.loads(b"".join(lines))["version"]) >= number

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,18 +10,28 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from millpond.connectors.arrow import arrow_schema, conform, positions
-from millpond.connectors.bad_rows import BadRow, salvaged, told_apart
-from millpond.connectors.delta_log import SAYS_ITSELF, Piece
+from millpond.connectors.arrow import positions
+from millpond.connectors.bad_rows import BadRow
 from millpond.connectors.delta_table import DeltaPlace, Form
+from millpond.connectors.lake_rows import as_declared
 from millpond.connectors.sources import Declaration
-from millpond.connectors.times import check_times
-from millpond.errors import InputError
+
+SAYS_ITSELF = 0
+"""The weight of a file of changes: each of its rows says whether it comes or goes."""
 
 KIND = "_change_type"
 """The column of files of changes that says what has become of a row."""
 
 WEIGHTS = {"insert": 1, "update_postimage": 1, "delete": -1, "update_preimage": -1}
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A file whose rows come (1) or go (-1) with a version, or say so themselves (0)."""
+
+    path: str
+    weight: int
+    partition: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -57,29 +66,8 @@ class DeltaRows:
         """Rows behind the first ones of a file as they are declared, the bad ones among them, and
         the number of each good one."""
 
-        def where(row: int) -> str:
-            return f"{self.declaration.name}, {piece.path}, row {first + row + 1}"
-
-        def checked(part: Sequence[int]) -> pa.Table:
-            begin = part[0] if part else 0
-
-            def at(row: int) -> str:
-                return where(begin + row)
-
-            table = conform(rows.slice(begin, len(part)), self.declaration.schema, at)
-            check_times(table, self.declaration, at)
-            return table
-
-        def bad(row: int, error: InputError) -> BadRow:
-            values = rows.slice(row, 1).to_pylist()[0]
-            raw = json.dumps(values, default=str, ensure_ascii=False).encode()
-            return BadRow(where(row), str(error), raw)
-
-        if not self.declaration.skips_bad_rows:
-            return checked(range(rows.num_rows)), [], list(range(rows.num_rows))
-        checked(range(0))  # columns of other types are refused, not their rows one by one
-        found = salvaged(range(rows.num_rows), checked, bad)
-        return told_apart(found, arrow_schema(self.declaration.schema).empty_table())
+        where = f"{self.declaration.name}, {piece.path}"
+        return as_declared(rows, self.declaration, where, first)
 
     def _batches(self, file: pq.ParquetFile, piece: Piece, first: int) -> Iterator[pa.RecordBatch]:
         there = file.schema_arrow.names

@@ -13,12 +13,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.fs as pa_fs
 
+from millpond.connectors.lake import words_of
 from millpond.connectors.locations import located
 from millpond.connectors.secrets import Secret, revealed
 from millpond.errors import InputError, MillpondError
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+://")
-_COLOUR = re.compile(r"\x1b\[\d*m")
 _MAPPED = "delta.columnMapping.mode"
 
 
@@ -116,9 +116,3 @@ class DeltaPlace:
         """What an opened table says of itself."""
         metadata = table.metadata()
         return self.form(metadata.id, metadata.configuration, table.schema())
-
-
-def words_of(error: BaseException) -> str:
-    """What a fault of the package says, in one line."""
-    lines = _COLOUR.sub("", str(error)).replace("↳", " ").splitlines()
-    return ": ".join(" ".join(line.split()) for line in lines if line.strip())

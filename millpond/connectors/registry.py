@@ -28,6 +28,7 @@ BUILT_IN = {
     "csv": "millpond.connectors.csv_files",
     "delta": "millpond.connectors.delta",
     "http": "millpond.connectors.http",
+    "iceberg": "millpond.connectors.iceberg",
     "json": "millpond.connectors.json_lines",
     "kafka": "millpond.connectors.kafka",
     "mqtt": "millpond.connectors.mqtt",

@@ -16,7 +16,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
 from millpond import Engine
-from millpond.connectors import delta_source
+from millpond.connectors import lake_source
 from millpond.connectors.delta_sink import DeltaSink
 from millpond.settings import Settings
 from millpond.storage.log import CommitLog
@@ -79,7 +79,7 @@ def _lags(folder: Path) -> bool:
 
 def main(folder: str, seed: str, kills: str) -> int:
     """Says how many lives were killed."""
-    delta_source.LOOK_SECONDS = 0.01
+    lake_source.LOOK_SECONDS = 0.01
     where, rng = Path(folder), random.Random(int(seed))
 
     def last() -> None:

@@ -1,5 +1,6 @@
-"""Kills an engine that follows a file, one between tables of Delta Lake, and one that follows
-tables of PostgreSQL: ``python -m tests.connectors.source_kills --n 200``."""
+"""Kills an engine that follows a file, one between tables of Delta Lake, one between tables of
+Iceberg, and one that follows tables of PostgreSQL:
+``python -m tests.connectors.source_kills --n 200``."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from tests.connectors.test_delta import kills_between_tables
 from tests.connectors.test_followed_files import kills_while_a_file_grows
+from tests.connectors.test_iceberg import kills_between_icebergs
 from tests.connectors.test_postgres_source import kills_behind_tables
 from tests.postgres_server import PostgresServer
 
@@ -26,6 +28,7 @@ def main() -> None:
     given = parser.parse_args()
     _kill("a file that grows", kills_while_a_file_grows, given.seed, given.n)
     _kill("tables of Delta Lake", kills_between_tables, given.seed, given.n)
+    _kill("tables of Iceberg", kills_between_icebergs, given.seed, given.n)
     server = PostgresServer()
     try:
         _kill("tables", lambda *each: kills_behind_tables(server, *each), given.seed, given.n)

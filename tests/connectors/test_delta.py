@@ -17,7 +17,7 @@ import pytest
 
 from millpond import Engine
 from millpond.catalog import Connector
-from millpond.connectors import delta_source
+from millpond.connectors import lake_source
 from millpond.connectors.arrow import arrow_schema
 from millpond.connectors.delta import changes, sink, source
 from millpond.connectors.registry import check_connector
@@ -36,8 +36,8 @@ COLUMNS = "id BIGINT, name STRING"
 
 @pytest.fixture(autouse=True)
 def _looked_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delta_source, "LOOK_SECONDS", 0.01)
-    monkeypatch.setattr(delta_source, "PASS_SECONDS", 0.05)
+    monkeypatch.setattr(lake_source, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(lake_source, "PASS_SECONDS", 0.05)
 
 
 def append(table: Path, ids: list[int], **options: Any) -> None:

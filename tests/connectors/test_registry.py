@@ -12,6 +12,7 @@ def test_the_built_in_connectors_are_there() -> None:
         "csv",
         "delta",
         "http",
+        "iceberg",
         "json",
         "kafka",
         "mqtt",
@@ -25,7 +26,8 @@ def test_the_built_in_connectors_are_there() -> None:
         "websocket",
     ]
     assert registry.names("sink") == [
-        *("csv", "delta", "json", "kafka", "mqtt", "parquet", "postgres", "spark", "webhook")
+        *("csv", "delta", "iceberg", "json", "kafka", "mqtt", "parquet", "postgres", "spark"),
+        "webhook",
     ]
 
 

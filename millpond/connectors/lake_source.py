@@ -1,4 +1,5 @@
-"""Tables of Delta Lake as sources: what a version holds, then what each has changed."""
+"""Tables of a lake, which come in versions, as sources: what a version holds, then what each has
+changed. Their histories are of their own: Delta's and Iceberg's."""
 
 from __future__ import annotations
 
@@ -7,16 +8,16 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from millpond.connectors.arrow import arrow_schema
+from millpond.connectors.bad_rows import BadRow
 from millpond.connectors.changes import changes_schema
-from millpond.connectors.delta_log import DeltaLog, Piece, Version
-from millpond.connectors.delta_rows import DeltaRows
-from millpond.connectors.delta_table import DeltaPlace, Form, words_of
+from millpond.connectors.lake import words_of
 from millpond.connectors.sources import Declaration, Progress, SourcePage
+from millpond.errors import MillpondError
 from millpond.schema import BEGINNING
 
 logger = logging.getLogger("millpond")
@@ -31,8 +32,35 @@ MOST_FAULTS = 10
 """So often in a row a store may not answer before that is an error."""
 
 
+class Piece(Protocol):
+    """A file whose rows come (1) or go (-1) with a version, or say so themselves (0)."""
+
+    @property
+    def weight(self) -> int:
+        """What becomes of its rows."""
+
+
 @dataclass(frozen=True)
-class DeltaPosition:
+class Version:
+    """A version of a table: its pieces, and when it was made, in milliseconds."""
+
+    number: int
+    pieces: tuple[Any, ...]
+    is_whole: bool = False
+    """Whether they have all of its rows, not only what it has changed."""
+    milliseconds: int = 0
+    operation: str = ""
+    form: Any = None
+    """What the table is from this version on, where it says so."""
+
+    @property
+    def takes_away(self) -> bool:
+        """Whether it has rows go."""
+        return any(each.weight != 1 for each in self.pieces)
+
+
+@dataclass(frozen=True)
+class LakePosition:
     """Behind so many rows of a piece of a version; ``time`` is that of its changes, in ticks."""
 
     table: str
@@ -42,25 +70,60 @@ class DeltaPosition:
     piece: int = 0
     row: int = 0
     time: int = BEGINNING
-
-    def of_next_version(self) -> DeltaPosition:
-        """Where the next version begins."""
-        return DeltaPosition(self.table, self.version + 1, time=self.time)
+    is_behind: bool = False
+    """Whether the version is read, and the one that follows it is not known yet."""
 
 
-class DeltaSource:
+class LakeRows(Protocol):
+    """Reads the rows of pieces for the columns of a declaration."""
+
+    def tables(self, piece: Any, first: int) -> Iterator[tuple[pa.Table, pa.Array]]:
+        """The rows of a piece behind the first ones, with the weight of each."""
+
+    def read(
+        self, rows: pa.Table, piece: Any, first: int
+    ) -> tuple[pa.Table, list[BadRow], list[int]]:
+        """Rows behind the first ones of a piece as they are declared, the bad ones among them,
+        and the number of each good one."""
+
+
+class History(Protocol):
+    """The versions of a table, in their order."""
+
+    @property
+    def passing(self) -> tuple[type[Exception], ...]:
+        """Faults after which it is asked again."""
+
+    def present(self) -> LakePosition:
+        """Before all rows of the version that is there."""
+
+    def behind(self, position: LakePosition) -> LakePosition:
+        """Where reading goes on when a version is read."""
+
+    def next(self, position: LakePosition) -> Version | None:
+        """The version at a position; None where it is not there yet."""
+
+    def rows(self, table: str, form: Any) -> LakeRows:
+        """How rows are read that have this form, of the present version if None; refused if it is
+        of another table."""
+
+    def fault(self, reason: str) -> MillpondError:
+        """A fault that names the table."""
+
+
+class LakeSource:
     """The rows of a table and those that come; or, of a relation, its rows and their changes."""
 
     def __init__(
         self,
         declaration: Declaration,
-        place: DeltaPlace,
+        history: History,
         *,
         has_changes: bool,
         skips_snapshot: bool = False,
         follows: bool = True,
     ) -> None:
-        self.declaration, self.place, self.has_changes = declaration, place, has_changes
+        self.declaration, self.history, self.has_changes = declaration, history, has_changes
         self._skips_snapshot = skips_snapshot
         self.is_live, self.ends = follows, not follows
         self.is_closed = threading.Event()
@@ -68,17 +131,15 @@ class DeltaSource:
 
     def pages(self) -> Iterator[SourcePage]:
         """What the table holds, then what changes; an empty page says first which version it is."""
-        table = self.place.opened()
-        identity = self.place.form_of(table).identity
-        position = DeltaPosition(identity, table.version(), is_whole=True)
+        position = self.history.present()
         if self._skips_snapshot:
-            position = position.of_next_version()
+            position = self.history.behind(position)
         yield self.quiet(position)
         yield from _Reading(self, position).pages()
 
     def pages_from(self, position: dict[str, Any]) -> Iterator[SourcePage]:
         """What follows a position."""
-        yield from _Reading(self, DeltaPosition(**position)).pages()
+        yield from _Reading(self, LakePosition(**position)).pages()
 
     def progress(self) -> Progress:
         """Rows read."""
@@ -88,7 +149,7 @@ class DeltaSource:
         """Nobody waits for a version any more."""
         self.is_closed.set()
 
-    def quiet(self, position: DeltaPosition) -> SourcePage:
+    def quiet(self, position: LakePosition) -> SourcePage:
         """A page without rows, that says where reading goes on."""
         of = changes_schema if self.has_changes else arrow_schema
         rows = of(self.declaration.schema).empty_table()
@@ -98,12 +159,11 @@ class DeltaSource:
 class _Reading:
     """Reads on behind a position."""
 
-    def __init__(self, source: DeltaSource, position: DeltaPosition) -> None:
-        self._source, self._place, self._position = source, source.place, position
-        self._log = DeltaLog(source.place)
+    def __init__(self, source: LakeSource, position: LakePosition) -> None:
+        self._source, self._history, self._position = source, source.history, position
         self._noted, self._noted_at = position, time.monotonic()
         self._faults = 0
-        self._rows = self._learnt(source.place.form_of(source.place.opened()))
+        self._rows = self._history.rows(position.table, None)
 
     def pages(self) -> Iterator[SourcePage]:
         """Pages of version after version; where there is no next one it is waited for."""
@@ -117,63 +177,45 @@ class _Reading:
                 yield from self._promised()
                 self._source.is_closed.wait(LOOK_SECONDS)
 
-    def _learnt(self, form: Form) -> DeltaRows:
-        """How rows are read now; refused if it is another table."""
-        if form.identity != self._position.table:
-            raise self._place.fault(
-                "it was made anew since it was read; DROP it here and declare it again"
-            )
-        return DeltaRows(self._source.declaration, self._place, form)
-
     def _next(self) -> Version | None:
-        if self._position.is_whole:
-            return self._log.whole(self._position.version)
-        if self._source.ends:
+        if self._source.ends and not self._position.is_whole:
             return None
         try:
-            version = self._change(self._position.version)
-        except OSError as error:
+            version = self._history.next(self._position)
+        except MillpondError:
+            raise
+        except self._history.passing as error:
             self._faults += 1
-            if self._faults > MOST_FAULTS:
-                raise self._place.fault(words_of(error)) from None
+            if self._faults > MOST_FAULTS or self._position.is_whole:
+                raise self._history.fault(words_of(error)) from None
             name, said = self._source.declaration.name, words_of(error)
             logger.warning("%s: %s; it is asked again", name, said)
             return None
         self._faults = 0
         return version
 
-    def _change(self, number: int) -> Version | None:
-        version = self._log.change(number)
-        if version is None and self._log.is_shortened_behind(number):
-            version = self._log.change(number)  # it may have come just now
-            if version is None:
-                raise self._place.fault(
-                    f"the log of version {number} is gone (delta.logRetentionDuration) before it "
-                    "was read; DROP it here and declare it again, which reads what is there now"
-                )
-        return version
-
     def _of_version(self, version: Version) -> Iterator[SourcePage]:
         """The pages of a version; behind them the next one is to be read."""
         if version.takes_away and not self._source.has_changes:
-            raise self._place.fault(
+            raise self._history.fault(
                 f"version {version.number} ({version.operation}) takes rows away, which no stream "
                 "can; declare a RELATION … WITH (changes = true), or DROP it and declare it again, "
                 "which reads what is there now"
             )
         if version.form is not None:
-            self._rows = self._learnt(version.form)
+            self._rows = self._history.rows(self._position.table, version.form)
         position = self._position
-        if not (version.is_whole or position.piece or position.row):
+        if position.is_behind or not (version.is_whole or position.piece or position.row):
             tick = self._source.declaration.settings.tick_microseconds
-            made = 1000 * version.milliseconds // tick
-            self._position = replace(position, time=max(position.time, made))
+            made = max(position.time, 1000 * version.milliseconds // tick)
+            position = LakePosition(position.table, version.number, version.is_whole, time=made)
+            self._position = position
         for piece in version.pieces[position.piece :]:
             yield from self._of_piece(piece)
             if self._source.is_closed.is_set():
                 return
             self._position = replace(self._position, piece=self._position.piece + 1, row=0)
-        self._position = self._position.of_next_version()
+        self._position = self._history.behind(self._position)
 
     def _of_piece(self, piece: Piece) -> Iterator[SourcePage]:
         for rows, weights in self._rows.tables(piece, self._position.row):
