@@ -48,6 +48,7 @@ LONGER = (
     "stream-many-one-join",
     "stream-referential-integrity",
     "stream-sharing",
+    "joins-eviction",
 )
 FEW_SEEDS = {
     name: 1 for name in (*QUICK, *LONGER) if name.startswith(("stream", "unified-areas"))
@@ -62,6 +63,7 @@ FEW_SEEDS = {
         "chain-window-join-model",
         "hmts-decoupling",
         "hmts-larger-graphs",
+        "joins-eviction",
         "path-capacity-theorem-2",
         "path-capacity-theorem-3",
         "unified-general-forks",

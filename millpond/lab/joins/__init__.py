@@ -1,0 +1,1 @@
+"""Window joins with less memory than their windows need."""
