@@ -21,6 +21,7 @@ class Batching:
     def __init__(self, items: AsyncIterable[Any] | asyncio.Queue[Any], most: int) -> None:
         self._most = most
         self._end: _End | None = None
+        self._is_closed = False
         self._task: asyncio.Task[None] | None = None
         if isinstance(items, asyncio.Queue):
             self._queue: asyncio.Queue[Any] = items
@@ -32,6 +33,10 @@ class Batching:
         try:
             async for each in items:
                 await self._queue.put(each)
+        except asyncio.CancelledError:
+            if self._is_closed:
+                raise
+            await self._queue.put(_End(RuntimeError("what it waited for was cancelled")))
         except Exception as error:  # noqa: BLE001 (raised where items are taken)
             await self._queue.put(_End(error))
         else:
@@ -61,6 +66,7 @@ class Batching:
 
     async def close(self) -> None:
         """Takes nothing more of an iterable."""
+        self._is_closed = True
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait({self._task})

@@ -287,3 +287,27 @@ def test_what_cannot_be_fed_is_refused() -> None:
             asyncio.run(engine.feed("S", [(1,)]))
         with pytest.raises(OSError, match="gone"):
             asyncio.run(engine.feed("S", fails()))
+
+
+def test_who_waits_for_what_is_cancelled_ends_with_an_error() -> None:
+    @millpond.source
+    async def waits_for_nobody():
+        yield (1,)
+        gone = asyncio.get_running_loop().create_future()
+        gone.cancel()
+        await gone
+
+    async def fed(engine) -> None:
+        await asyncio.wait_for(engine.feed("S", waits_for_nobody()), 60)
+
+    with Engine() as engine:
+        engine.execute(
+            "CREATE STREAM S (id BIGINT); CREATE STREAM T (id BIGINT) FROM waits_for_nobody()"
+        )
+        engine.execute("CREATE QUERY q AS SELECT id FROM T")
+        with pytest.raises(RuntimeError, match="what it waited for was cancelled"):
+            asyncio.run(fed(engine))
+        with pytest.raises(
+            MillpondError, match=r"waits_for_nobody.*: what it waited for was cancelled"
+        ):
+            engine.run_sources(seconds=60)
