@@ -18,6 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from millpond.arguments import shown_value
 from millpond.connectors.arrow import RowPosition, conform
 from millpond.connectors.secrets import revealed
 from millpond.errors import InputError, MillpondError
@@ -98,16 +99,16 @@ class AvroSchema:
         given = _record(revealed(text), fault)
         if not isinstance(registry_id, int) or not 0 <= registry_id < 2**31:
             raise fault(f"registry_id is the number of the schema, not {registry_id!r}")
+        self._types = dict[str, Any]()
+        """The named types of the schema."""
         self._prefix = struct.pack(">bI", 0, registry_id) if registry_id else b""
         try:
             self._parsed = self._avro.parse_schema(_physical(given))
+            self.fields = [self._field(each) for each in given["fields"]]
         except self._avro.schema.UnknownType as error:
             raise fault(f"the schema has a type that it lacks: {error}") from None
         except (self._avro.schema.SchemaParseException, *_FAULTS) as error:
             raise fault(f"this is no schema of Avro: {error}") from None
-        self._types = dict[str, Any]()
-        """The named types of the schema."""
-        self.fields = [self._field(each) for each in given["fields"]]
 
     def _field(self, given: Mapping[str, Any]) -> AvroField:
         return self._typed(given["name"], given["type"])
@@ -131,7 +132,10 @@ class AvroSchema:
         inner = logical if is_known else given["type"]
         if not is_known and not isinstance(inner, str):
             return self._typed(name, inner)
-        return AvroField(name, inner, scale=int(given.get("scale", 0)))
+        scale = int(given.get("scale", 0))
+        if scale < 0:
+            raise ValueError(f"field {name} has {scale} digits behind the point")
+        return AvroField(name, inner, scale=scale)
 
     def field_of(
         self, column: Field, known: Mapping[Type, tuple[str, ...]], fault: Fault
@@ -190,7 +194,7 @@ class AvroColumns:
         ]
         if not len(self._schema):
             return pa.table({"": pa.nulls(len(records))})
-        arrays = [_column(field, records) for field in self._fields]
+        arrays = [_column(field, records, where) for field in self._fields]
         return conform(pa.table(arrays, names=self._schema.names), self._schema, where)
 
 
@@ -294,8 +298,25 @@ def _physical(given: Any) -> Any:
     return {key: value if key == "default" else _physical(value) for key, value in kept.items()}
 
 
-def _column(field: AvroField, records: Sequence[Mapping[str, Any] | None]) -> pa.Array:
-    return _values(field, [None if each is None else each[field.name] for each in records])
+def _column(
+    field: AvroField, records: Sequence[Mapping[str, Any] | None], where: RowPosition
+) -> pa.Array:
+    values = [None if each is None else each[field.name] for each in records]
+    try:
+        return _values(field, values)
+    except ValueError:
+        row = next(row for row, value in enumerate(values) if not _has_room(field, value))
+        said = f"{shown_value(values[row])} is too large for {field.kind}"
+        raise InputError(f"{where(row)}, column {field.name}: {said}") from None
+
+
+def _has_room(field: AvroField, value: Any) -> bool:
+    """Whether a number has no more bits, or digits, than there is room for: messages may."""
+    try:
+        _values(field, [value])
+    except ValueError:
+        return False
+    return True
 
 
 def _values(field: AvroField, values: list[Any]) -> pa.Array:

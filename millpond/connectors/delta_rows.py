@@ -109,6 +109,11 @@ class DeltaRows:
         if name in batch.schema.names:
             return batch.column(name)
         value, wanted = piece.partition.get(name), self.form.types[name]
+        if pa.types.is_binary(wanted):
+            raise self.place.fault(
+                f"column {name} parts the table, and is BINARY: writers do not agree which text of "
+                "the log its bytes are; leave the column out, or part the table by another one"
+            )
         if value is None or value == "":
             return pa.nulls(batch.num_rows, wanted)
         return pa.repeat(_scalar(value, wanted), batch.num_rows)

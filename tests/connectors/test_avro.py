@@ -115,6 +115,20 @@ def test_malformed_bytes_are_errors_and_never_wrong_rows() -> None:
             columns.table([good] * 3 + [each], lambda row: f"row {row}")
 
 
+def test_numbers_with_more_bits_or_digits_than_there_is_room_for_are_bad_rows() -> None:
+    exact = {"type": "bytes", "logicalType": "decimal", "precision": 100, "scale": 2}
+    for kind, column, large in (
+        ("int", "v INT", b"\x80\x80\x80\x80\x10"),  # 2^31
+        ({"type": "int", "logicalType": "date"}, "v DATE", b"\x80\x80\x80\x80\x10"),
+        ({"type": "array", "items": "int"}, "v ARRAY<INT>", b"\x02\x80\x80\x80\x80\x10\0"),
+        (exact, "v DECIMAL(38,2)", b"\x50" + b"\x7f" * 40),
+        (exact, "v DECIMAL(38,2)", b"\xf0\x2e" + b"\x7f" * 3000),
+    ):
+        columns = AvroColumns(avro(("v", kind)), schema(column), fault)
+        with pytest.raises(InputError, match=r"row 1, column v: .* is too large for "):
+            columns.table([b"\0", large, large], lambda row: f"row {row}")
+
+
 @pytest.mark.parametrize(
     ("text", "registry_id", "complaint"),
     [
@@ -141,6 +155,12 @@ def test_malformed_bytes_are_errors_and_never_wrong_rows() -> None:
             '{"type": "record", "name": "R", "fields": [{"name": "a", "type": ["int", "long"]}]}',
             0,
             "the schema has a union for it",
+        ),
+        (
+            """{"type": "record", "name": "R", "fields": [{"name": "a", "type":
+                {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": -2}}]}""",
+            0,
+            "this is no schema of Avro: field a has -2 digits behind the point",
         ),
         ("{}", "x", "schema is the schema of a record"),
         (

@@ -154,6 +154,16 @@ def test_types_also_as_partitions(tmp_path: Path, partition: str | None, appends
     found.end()
 
 
+def test_bytes_that_part_a_table_are_refused(tmp_path: Path) -> None:
+    given = pa.table({"id": [1], "y": [b"\x00\xff"]})
+    deltalake.write_deltalake(tmp_path, given, partition_by="y")
+    with pytest.raises(InputError, match="column y parts the table, and is BINARY"):
+        reading(tmp_path, "id BIGINT, y BINARY").until_there(1)
+    found = reading(tmp_path, "id BIGINT").until_there(1)
+    assert found.rows == [(1,)]
+    found.end()
+
+
 def test_columns_that_are_added_are_null_before(tmp_path: Path) -> None:
     append(tmp_path, [1])
     found = reading(tmp_path, "name STRING, id BIGINT").until_there(1)
