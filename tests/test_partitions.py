@@ -9,6 +9,8 @@ import pytest
 
 from millpond import Engine
 from millpond.errors import CqlError, MillpondError, StateError
+from millpond.scheduling.runtime import SchedulingLoop
+from millpond.scheduling.threads import thread_scheduler
 
 SCRIPT = """
 CREATE STREAM S (t BIGINT, a INT) TIMESTAMP BY t;
@@ -180,6 +182,31 @@ def test_a_group_is_where_the_most_urgent_of_its_queries_is() -> None:
         engine.execute("ALTER QUERY two SET PARTITION fast")
         feed(engine, 10, 20)
         assert rows(engine)["fast"]["operators"] != ""
+
+
+STARVING = """
+CREATE STREAM S (t BIGINT, a INT) TIMESTAMP BY t; CREATE STREAM T (t BIGINT, a INT) TIMESTAMP BY t;
+CREATE PARTITION urgent PRIORITY 1000000000; CREATE PARTITION idle PRIORITY 0.000000001;
+CREATE QUERY busy PARTITION urgent AS SELECT a, count(*) AS n FROM S [ROWS 5] GROUP BY a;
+CREATE QUERY poor PARTITION idle AS SELECT a, count(*) AS n FROM T [ROWS 5] GROUP BY a;
+"""
+
+
+@pytest.mark.parametrize("mode", ["free", "hmts"])
+def test_nobody_starves_beside_work_that_never_ends_and_is_more_urgent(
+    mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    aging = 10
+    monkeypatch.setattr(thread_scheduler, "AGING", aging)
+    with Engine({"processors": 1, "mode": mode}) as engine:
+        engine.execute(STARVING)
+        engine.push("T", [(1, 1), (2, 2)])
+        loop, turns = SchedulingLoop(engine.runtime, engine.queries.partitioning.strategy()), 0
+        while not engine.result_count("poor") and turns < 100 * aging:
+            turns += 1
+            engine.push("S", [(turns, turns % 3)])  # so that somebody urgent has work at each turn
+            loop.turn()
+        assert engine.result_count("poor")
 
 
 def drawn_change(rng: random.Random, engine: Engine) -> str:

@@ -30,16 +30,21 @@ QUICK = (
     "hmts-queue-placement",
 )
 LONGER = (
+    "chain-context-switches",
     "chain-four-operators",
     "chain-over-time",
     "chain-randomised",
+    "chain-response-time",
     "chain-theorem-1",
     "chain-two-operators",
     "chain-workloads",
+    "path-capacity-segments",
+    "path-capacity-theorem-1",
     "path-capacity-theorem-2",
     "path-capacity-theorem-3",
     "unified-idle-waiting",
     "unified-latency-outliers",
+    "unified-memory-outliers",
     "unified-mss-optimal",
     "hmts-decoupling",
     "stream-ordered-arrival",
@@ -59,16 +64,21 @@ FEW_SEEDS = {
         "chain-four-operators",
         "chain-over-time",
         "chain-randomised",
+        "chain-context-switches",
+        "chain-response-time",
         "chain-theorem-1",
         "chain-window-join-model",
         "hmts-decoupling",
         "hmts-larger-graphs",
         "joins-eviction",
+        "path-capacity-segments",
+        "path-capacity-theorem-1",
         "path-capacity-theorem-2",
         "path-capacity-theorem-3",
         "unified-general-forks",
         "unified-idle-waiting",
         "unified-memory-fork",
+        "unified-memory-outliers",
         "unified-mss-optimal",
         "unified-nested-fork",
     ),
@@ -106,3 +116,23 @@ def test_on_one_seed_what_is_recorded_is_claimed_and_nothing_fails(name: str) ->
     assert [claim for claim in outcome.claims if claim.verdict == "fails"] == []
     assert {claim.text for claim in outcome.claims} == set(read(RECORD)[name])
     experiments()[name].plot(outcome.tables, Figure())
+
+
+TOO_LONG = (
+    "chain-quantum",
+    "chain-theorem-2",
+    "chain-three-queries",
+    "chain-window-join",
+    "path-capacity-starvation",
+    "path-capacity-threshold",
+    "hmts-against-gts",
+    "hmts-direct-interoperability",
+    "hmts-many-queries",
+    "plane",
+)
+"""Run by `make fuzz` only; their parts are tested beside them, in the folders of the papers."""
+
+
+def test_every_experiment_is_run_or_said_to_be_too_long() -> None:
+    listed = [*QUICK, *LONGER, *BY_CHANCE, *TOO_LONG]
+    assert sorted(listed) == sorted(experiments())

@@ -49,10 +49,12 @@ class ThreadScheduler:
     def succeeded(
         self, priorities: Sequence[float], before: Sequence[int | None]
     ) -> ThreadScheduler:
-        """Another with these threads, of which some were there before, with their time; nobody
-        waits yet."""
+        """Another with these threads, of which some were there before, with their time and age;
+        nobody is ready yet, and who has nothing to do any more is to be suspended."""
         other = ThreadScheduler(priorities)
-        other._charges, other._clock = self._charges, self._clock
+        other._charges, other._clock, other._turns = self._charges, self._clock, self._turns
+        now = {was: thread for thread, was in enumerate(before) if was is not None}
+        other._since = {now[was]: since for was, since in self._since.items() if was in now}
         for thread, was in enumerate(before):
             if was is not None:
                 other._virtual_seconds[thread] = self._virtual_seconds[was]

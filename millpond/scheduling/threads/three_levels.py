@@ -188,7 +188,6 @@ class ThreeLevels:
             parts[thread].append(operator)
         for thread, operators in enumerate(parts):
             self._threads[thread].plan_changed(plan_of(plan, operators))
-            self._scheduler.suspend(thread)
 
     def _want_queues(self, plan: PlanSnapshot, configuration: Configuration) -> None:
         """Ask for another placement once; a runtime may carry it out later, or in part."""

@@ -109,6 +109,17 @@ def test_threads_that_stay_keep_their_time_when_others_come() -> None:
     assert [each for each in take_turns(after, 6) if each == 1] == []
 
 
+def test_threads_that_wait_grow_older_when_others_come() -> None:
+    threads, taken = awake(1e9, 1e-9), list[int]()
+    for _ in range(4 * AGING):  # with each turn there is another plan
+        threads = threads.succeeded([1e9, 1e-9], [0, 1])
+        for thread in range(2):
+            threads.wake(thread)
+        taken += take_turns(threads, 1)
+    first, second = (place for place, one in enumerate(taken) if one == 1)
+    assert second - first == 2 * AGING + 1
+
+
 @given(st.lists(st.floats(0.1, 10.0), min_size=2, max_size=8), st.floats(0.001, 1.0))
 def test_no_thread_starves(priorities: list[float], seconds: float) -> None:
     """Between two turns of a thread every other has at most its share more than one."""
