@@ -23,7 +23,7 @@ from millpond.cql.check.clock import CLOCKS, clock
 from millpond.cql.check.date_formats import formatted
 from millpond.cql.check.moments import HOUR_MICROSECONDS, rounded_down, width_of
 from millpond.cql.check.operators import CAST_IN_ZONES, arithmetic, case_of, zoned_value
-from millpond.cql.check.row_values import combined
+from millpond.cql.check.row_values import combined, row_parts
 from millpond.cql.check.scope import TSTAMP
 from millpond.cql.check.walk import Analyser
 from millpond.cql.coercion import cast, explicit_cast, typed
@@ -49,8 +49,11 @@ _ELEMENTS = (
     "ask for elements by their place, a[1], and whether one is there, array_contains(a, x), or "
     "push a tuple for each element"
 )
+_FIRST = "first(x) is the first value that came; in order first_value(x) OVER (ORDER BY y)"
+_LAST = "last(x) is the last value that came; in order last_value(x) OVER (ORDER BY y)"
+_BY_CHANCE = "answers do not depend on chance; of a part of a stream SAMPLE(10) is the same always"
+_OF_MATCHES = "a match is one row: say what you need of each variable, count(A.*), LAST(B.x)"
 INSTEAD = {
-    "try_cast": "CAST gives NULL for a string that cannot be read: CAST(s AS INT)",
     "timestampdiff": "subtract: (b - a) / 1e6 is in seconds",
     "tumble": _WINDOW.format(_TUMBLE),
     "tumble_start": _WINDOW_COLUMN.format("start", _TUMBLE),
@@ -70,6 +73,10 @@ INSTEAD = {
     "collect_list": "array_agg(x) does so, in order of time and arrival",
     "listagg": "string_agg(x, ', ') does so, in order of time and arrival",
     "group_concat": "string_agg(x, ', ') does so, in order of time and arrival",
+    **dict.fromkeys(("first_value", "earliest_by_offset"), _FIRST),
+    **dict.fromkeys(("last_value", "latest_by_offset"), _LAST),
+    **dict.fromkeys(("count_if", "countif"), "write count(*) FILTER (WHERE x)"),
+    "approx_percentile": "percentile(x, 0.9) is exact",
     "any_value": "min(x) takes the same one whatever the order of rows; first(x) the first",
     "bool_and": "count rows: count(*) FILTER (WHERE NOT (x)) = 0",
     "every": "count rows: count(*) FILTER (WHERE NOT (x)) = 0",
@@ -77,6 +84,19 @@ INSTEAD = {
     "stddev_pop": "stddev is that of a sample; of all: stddev(x) * sqrt((count(x) - 1) / count(x))",
     "var_pop": "variance is that of a sample; of all: variance(x) * (count(x) - 1) / count(x)",
     "decode": "write a CASE: CASE x WHEN 1 THEN 'a' ELSE 'b' END",
+    "nvl2": "write a CASE: CASE WHEN x IS NULL THEN b ELSE a END",
+    "isnull": "write x IS NULL",
+    "to_char": "date_format(t, 'yyyy-MM-dd HH:mm') writes a time, CAST(x AS STRING) the rest",
+    "date_part": "write EXTRACT(HOUR FROM t), or hour(t)",
+    **dict.fromkeys(("dateadd", "timestampadd"), "add a length: t + INTERVAL '5' MINUTE"),
+    "age": "subtract: (b - a) / 1e6 is in seconds",
+    "concat_ws": "write a || ', ' || b",
+    "log": "ln(x) is the natural logarithm, log10(x) that to base 10",
+    "log2": "write ln(x) / ln(2)",
+    **dict.fromkeys(("trunc", "truncate"), "write CAST(x AS BIGINT), which cuts the fraction off"),
+    "position": "write strpos(s, 'a')",
+    **dict.fromkeys(("random", "rand", "uuid"), _BY_CHANCE),
+    **dict.fromkeys(("classifier", "match_number"), _OF_MATCHES),
     "proctime": "a stream without TIMESTAMP BY has the time at which tuples come",
     **NUMBERED,
 }
@@ -334,7 +354,7 @@ def _aggregate_of(analyser: Analyser, written: str, node: exp.Anonymous) -> Aggr
     if _counts_rows(node):
         return AggregateCall("count", None, Type.BIGINT)
     distinct = bool(arguments) and isinstance(arguments[0], exp.Distinct)
-    operands = [*arguments[0].expressions, *arguments[1:]] if distinct else arguments
+    operands = [*_distinct_values(arguments[0]), *arguments[1:]] if distinct else arguments
     inner = _inside(analyser, "an aggregate function")
     if is_in_order(node, analyser.scope.functions):
         if distinct:
@@ -353,6 +373,12 @@ def _aggregate_of(analyser: Analyser, written: str, node: exp.Anonymous) -> Aggr
         return aggregate_call(name, combined(values), distinct, None, offset_of(operands[0]))
     value = inner.expression(operands[0])
     return aggregate_call(name, value, distinct, parameter, offset_of(operands[0]))
+
+
+def _distinct_values(node: exp.Expr) -> list[exp.Expr]:
+    """What stands behind DISTINCT: values, also as one row, (a, b)."""
+    values: list[exp.Expr] = node.expressions
+    return (row_parts(values[0]) if len(values) == 1 else []) or values
 
 
 def _in_order(

@@ -37,6 +37,10 @@ NEXT = (
     "NEXT looks at rows that have yet to come; name that row in the PATTERN, and compare it in its "
     "own DEFINE: PATTERN (A B) DEFINE B AS B.x > A.x"
 )
+_NO_OFFSET = (
+    "with an offset is not supported; give that row a variable of its own, PATTERN (A B C*) for "
+    "the second one, or look back from the last one, PREV(LAST(A.x))"
+)
 _KINDS = ("count", "sum", "avg", "min", "max")
 _ROWS = ("prev", "first", "last")
 MOST_BACK = 1_000
@@ -234,6 +238,8 @@ class _Matching:
     def _navigation(self, name: str, node: exp.Anonymous, own: str | None) -> Expression:
         arguments = node.expressions
         if name != "prev":
+            if len(arguments) == 2:
+                raise StatementError(f"{name.upper()} {_NO_OFFSET}", node)
             self._check_count(arguments, 1, f"{name.upper()}(A.x)", node)
             return self._slot(name, arguments[0], own, 0)
         self._check_count(arguments, 2, "PREV(A.x) or PREV(A.x, n)", node)

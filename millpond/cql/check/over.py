@@ -17,6 +17,8 @@ _STEPS = ("lag", "lead")
 _WITHOUT_FRAME = (*_STEPS, "ntile")
 _IN_ORDER = (*_WITHOUT_FRAME, "first_value", "last_value")
 _FORMS = {"lag": "lag(x) or lag(x, n)", "lead": "lead(x) or lead(x, n)", "ntile": "ntile(n)"}
+_GROUP = "; use GROUP BY in a subquery, and join with it"
+_NO_DEFAULT = "; have it in a subquery, and coalesce(x, 0) around it"
 WHOLE = Frame("rows", None, None)
 UP_TO_HERE = Frame("range", None, 0)
 
@@ -25,7 +27,7 @@ def valued(ranking: Ranking) -> list[exp.Expr]:
     """The argument that a function has a value of in each row, if there is one."""
     arguments = ranking.args.get("arguments") or []
     if any(isinstance(each, exp.Distinct) for each in arguments):
-        raise StatementError(f"{ranking.args['kind']} OVER does not take DISTINCT", ranking)
+        raise StatementError(f"{ranking.args['kind']} OVER does not take DISTINCT{_GROUP}", ranking)
     is_star = len(arguments) == 1 and isinstance(arguments[0], exp.Star)
     return [] if is_star or ranking.args["kind"] == "ntile" else arguments[:1]
 
@@ -59,7 +61,8 @@ def _number(ranking: Ranking, name: str) -> int:
     most = 2 if name in _STEPS else 1
     if not 1 <= len(arguments) <= most or (is_star and name != "count"):
         form = _FORMS.get(name, "count(*) or count(x)" if name == "count" else f"{name}(x)")
-        raise StatementError(f"{name} is called as {form}", ranking)
+        default = _NO_DEFAULT if name in _STEPS and len(arguments) == 3 else ""
+        raise StatementError(f"{name} is called as {form}{default}", ranking)
     if name == "ntile":
         return _counted(arguments[0], name, 1)
     if name in _STEPS:

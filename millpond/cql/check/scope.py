@@ -16,6 +16,7 @@ TSTAMP = "tstamp()"
 """The name, which nobody can write, of the column that has the times of a stream's elements."""
 
 
+_OF_A_WINDOW = "; a window in FROM has it: FROM S [TUMBLE 10 SECONDS]"
 NO_FROM = "there is no FROM, which says what is read: FROM and a stream, relation or view"
 
 
@@ -112,7 +113,8 @@ class Scope:
             return StatementError(f'no column "{name}"; {NO_FROM}', offset)
         names = [c.name for c in self.columns if source is None or c.answers(source, c.name)]
         of = f' in "{source}"' if source else ""
-        return StatementError(f'no column "{name}"{of}{suggestion(name, names)}', offset)
+        window = _OF_A_WINDOW if name.lower() in ("window_start", "window_end") else ""
+        return StatementError(f'no column "{name}"{of}{suggestion(name, names)}{window}', offset)
 
     def _unknown_source(self, source: str, offset: int | None) -> StatementError:
         if not self.columns:

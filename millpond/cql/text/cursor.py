@@ -82,8 +82,12 @@ class Cursor:
         """A fault at the current token."""
         token = self.peek()
         found = f" before {token.text!r}" if token else " at the end of the statement"
-        instead = advice([token.text] if token else [])
+        instead = advice([token.text] if token else [], self._around())
         return StatementError(message + found + instead, self.offset)
+
+    def _around(self) -> list[str]:
+        """The words before, at and behind the current token."""
+        return [token.text for token in self.tokens[max(self.index - 1, 0) : self.index + 2]]
 
     def refusal(self, message: str) -> StatementError:
         """An error at the current token that needs no mention of it."""
@@ -100,7 +104,7 @@ class Cursor:
         if token:
             before = self.tokens[self.index - 1 : self.index]
             near = [each.text for each in (*before, token)]
-            raise self.refusal(f"unexpected {token.text!r}{advice(near)}")
+            raise self.refusal(f"unexpected {token.text!r}{advice(near, self._around())}")
 
     def name(self, what: str) -> Name:
         """An identifier."""

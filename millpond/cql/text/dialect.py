@@ -16,7 +16,7 @@ from sqlglot.errors import ErrorLevel
 from sqlglot.tokenizer_core import Token, TokenType
 
 from millpond.cql.text.durations import microseconds
-from millpond.cql.text.elsewhere import FROM_WINDOW, NUMBERED, advice
+from millpond.cql.text.elsewhere import FROM_WINDOW, NUMBERED, TRY_CAST, advice
 from millpond.cql.text.from_clause import Final, FromParser, IntervalLiteral, WithNames
 from millpond.cql.text.grouping_sets import MOST_SETS, GroupingSets, all_sets
 from millpond.cql.text.match_recognize import MatchRecognizeParser
@@ -47,7 +47,10 @@ _USE = {
     "OVER": "it goes with ROW_NUMBER, RANK, DENSE_RANK, NTILE, LAG, LEAD, FIRST_VALUE, LAST_VALUE, "
     "count, sum, avg, min and max; for other functions put a window in brackets after the stream "
     "in FROM and use GROUP BY",
-    "WITHIN": "use percentile(x, fraction)",
+    "WITHIN": "use percentile(x, fraction), or string_agg(x, ', '), in order of time and arrival",
+    "a list of values in parentheses": "rows of values are compared by = and <> and looked for by "
+    "IN; for others write a > 1 OR (a = 1 AND b > 2)",
+    "^": "write power(x, y)",
     "a rank or a function OVER inside an expression or condition": "have it as a column of a "
     "subquery in FROM, and WHERE around it",
     "GROUP BY ALL": "name the columns, or their positions: GROUP BY 1, 2",
@@ -60,6 +63,10 @@ WITH_IS_FIRST = (
     "WITH stands before the whole query or a query in FROM: WITH a AS (SELECT …) SELECT … FROM a"
 )
 
+_NO_ORDER_INSIDE = (
+    "ORDER BY in an aggregate function is not supported: its rows go by time and arrival, or by "
+    "their values where FROM is not one stream; max_by(x, y) is the x of the largest y"
+)
 INTO_FROM = "put the query into FROM: SELECT * FROM (…) T ORDER BY … LIMIT n"
 
 
@@ -90,6 +97,7 @@ class CqlParser(MatchRecognizeParser):
     FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
         "CAST": lambda self: self._cast(),
         "EXTRACT": lambda self: self._extract(),
+        "TRY_CAST": lambda self: self._refuse_call("TRY_CAST", TRY_CAST),
     }
     NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
     NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
@@ -142,10 +150,15 @@ class CqlParser(MatchRecognizeParser):
         offset = place.start if place else len(self.sql)
         raise StatementError(message + found + self._advice(), offset)
 
+    def _refuse_call(self, name: str, instead: str) -> NoReturn:
+        """A function that is not called as others are."""
+        raise StatementError(f"{name} is not supported; {instead}", self._prev.start)
+
     def _advice(self) -> str:
         """What to write instead of what other systems write here."""
-        near = (self._prev, self._curr)
-        return advice([t.text for t in near if t and t.token_type is not TokenType.STRING])
+        near = [t for t in (self._prev, self._curr) if t and t.token_type is not TokenType.STRING]
+        around = [t.text for t in (self._prev, self._curr, self._next) if t]
+        return advice([t.text for t in near], around)
 
     def _query(self) -> exp.Expr | None:
         token = self._curr
@@ -473,7 +486,10 @@ class CqlParser(MatchRecognizeParser):
             items = self._parse_csv(self._parse_disjunction)
             return exp.Distinct(expressions=items).update_positions(token)
         self._match(TokenType.ALL)
-        return self._parse_select() or self._parse_disjunction()
+        argument = self._parse_select() or self._parse_disjunction()
+        if self._match(TokenType.ORDER_BY, advance=False):
+            raise StatementError(_NO_ORDER_INSIDE, self._curr.start)
+        return argument
 
     def _parse_window(self, this: exp.Expr | None, alias: bool = False) -> exp.Expr | None:
         if self._match(TokenType.OVER, advance=False) and is_over(this):

@@ -18,7 +18,10 @@ _REFUSED = {
     "count(B.*), or use one variable for both: C AS a OR b",
     "PERMUTE": "PERMUTE is not supported; write the orders out: (A B | B A)",
 }
-_ANCHORS = "^ and $ are not supported: a partition of a stream has no end"
+_ANCHORS = "^ and $ are not supported: a partition of a stream has no end; leave them out"
+_BACKWARDS = "rows are in order of the stream's time alone; write ORDER BY ts, or leave it out"
+_WHEN = ("FINAL", "RUNNING")
+_OF_ROWS = ("first", "last", "count", "sum", "avg", "min", "max")
 _EXCLUDED = (
     "{- … -} is not supported, for a match is one row; leave the variable out of the MEASURES"
 )
@@ -87,15 +90,23 @@ class MatchRecognizeParser(FromParser):
     def _column_in_order(self) -> exp.Expr:
         column = self._column()
         if self._match_text_seq("DESC") or self._match(TokenType.COMMA):
-            raise StatementError("rows are in order of the stream's time alone", self._prev.start)
+            raise StatementError(_BACKWARDS, self._prev.start)
         self._match_text_seq("ASC")
         return column
 
     def _measure(self) -> Measure:
+        if self._at_when():
+            self._advance()
         this = self._written() or self.raise_error("expected an expression")
         self._expect(TokenType.ALIAS, "AS and a name")
         alias = self._name() or self.raise_error("expected a name after AS")
         return Measure(this=this, alias=alias)
+
+    def _at_when(self) -> bool:
+        """Whether FINAL or RUNNING stands before a function of rows; of a whole match both are the
+        same."""
+        is_word = self._curr.text.upper() in _WHEN
+        return is_word and self._next.text.lower() in _OF_ROWS
 
     def _one_row(self) -> None:
         if self._match_text_seq("ALL", "ROWS"):
@@ -170,6 +181,7 @@ class MatchRecognizeParser(FromParser):
         for token, (least, most) in _TIMES.items():
             if self._match(token):
                 return Repeated(part, least, most, self._is_reluctant())
+        self._refuse_excluded()
         if self._match(TokenType.L_BRACE):
             least, top = self._times()
             return Repeated(part, least, top, self._is_reluctant())
@@ -220,5 +232,9 @@ class MatchRecognizeParser(FromParser):
         start = self._curr.start
         if self._match_set((TokenType.CARET, TokenType.DOLLAR, TokenType.PARAMETER), advance=False):
             raise StatementError(_ANCHORS, start)
+        self._refuse_excluded()
+
+    def _refuse_excluded(self) -> None:
+        start = self._curr.start
         if self._curr.token_type is TokenType.L_BRACE and self._next.token_type is TokenType.DASH:
             raise StatementError(_EXCLUDED, start)

@@ -60,6 +60,16 @@ def test_equal_queries_under_other_names_have_equal_plans() -> None:
             "SELECT a, RANK() OVER (ORDER BY x) FROM TABLE(TUMBLE(TABLE S, DESCRIPTOR(t), 10))",
             "SELECT a, RANK() OVER (ORDER BY x) FROM S [TUMBLE 10]",
         ),
+        ("SELECT count(DISTINCT (a, x)) AS n FROM S", "SELECT count(DISTINCT a, x) AS n FROM S"),
+        ("SELECT count(DISTINCT (a)) AS n FROM S", "SELECT count(DISTINCT a) AS n FROM S"),
+        (
+            "SELECT * FROM S MATCH_RECOGNIZE (MEASURES FINAL LAST(A.x) AS x PATTERN (A+ B))",
+            "SELECT * FROM S MATCH_RECOGNIZE (MEASURES LAST(A.x) AS x PATTERN (A+ B))",
+        ),
+        (
+            "SELECT * FROM S MATCH_RECOGNIZE (MEASURES RUNNING sum(A.x) AS x PATTERN (A+ B))",
+            "SELECT * FROM S MATCH_RECOGNIZE (MEASURES sum(A.x) AS x PATTERN (A+ B))",
+        ),
     ],
 )
 def test_two_ways_to_write_a_query_have_one_plan(one: str, two: str) -> None:
