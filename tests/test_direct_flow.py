@@ -16,7 +16,7 @@ from millpond.scheduling.direct_flow import DirectFlow
 from millpond.scheduling.registry import make
 from millpond.scheduling.runtime import SchedulingLoop
 from millpond.simulator import Conditions, Simulation
-from tests.fuzz import check
+from tests.fuzz import check, held_back
 from tests.generator import seeded_case
 from tests.scheduling.threads.test_thread_configurations import (
     ARRIVALS,
@@ -31,6 +31,14 @@ CREATE STREAM S (t BIGINT, a INT) TIMESTAMP BY t;
 CREATE QUERY even AS SELECT a FROM S WHERE a % 2 = 0;
 CREATE QUERY counts AS SELECT n, count(*) AS m FROM
   (SELECT a, count(*) AS n FROM S [RANGE 3] GROUP BY a) GROUP BY n;
+"""
+
+UNEVEN = """
+CREATE STREAM S (t BIGINT, a INT) TIMESTAMP BY t;
+CREATE STREAM Silent (t BIGINT, a INT) TIMESTAMP BY t;
+CREATE VIEW Counts AS RELATION SELECT a, count(*) AS n FROM S [ROWS 3] GROUP BY a;
+CREATE QUERY alone AS SELECT a, n FROM Counts;
+CREATE QUERY joined AS SELECT Counts.a FROM Counts JOIN Silent [RANGE 5] ON Counts.a = Silent.a;
 """
 
 
@@ -132,3 +140,15 @@ def test_random_queries_agree_with_the_reference(spark: SparkSession, seed: int)
     way = replace(Way.drawn(seed).seldom_validated(), mode="direct", driver_rows=10**9)
     failures = check(way.engines(spark), seeded_case(seed, 4))
     assert not failures, failures[0]
+
+
+def test_a_queue_parts_a_query_from_those_that_wait_for_other_streams() -> None:
+    with Engine({"mode": "direct", "driver_rows": 10**9}) as engine:
+        engine.execute(UNEVEN)
+        engine.push("S", [(1, 1), (2, 2), (3, 3)])
+        assert held_back(engine, "alone")
+        assert not engine.results("alone").num_rows
+        engine.execute("ALTER PLAN QUEUE AFTER op2")
+        engine.run_until_idle()
+        assert not held_back(engine, "alone")
+        assert engine.results("alone").num_rows == 2
