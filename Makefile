@@ -67,7 +67,7 @@ format: $(STAMP) ## put all files into the agreed form
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-fuzz: $(STAMP) ## fresh examples for the property tests (EXAMPLES=10 times as many), then N=1000 random queries beside the reference and beside PostgreSQL, KILLS=50 cases of constraints, all that the lab says on all its seeds, KILLS=50 kills of each that has a ledger, 2000 damaged stores, 2000 losses of power, bounds of SEEDS=100 samples and all attacks on a server
+fuzz: $(STAMP) ## fresh examples for the property tests (EXAMPLES=10 times as many), then N=1000 random queries beside the reference and beside PostgreSQL, KILLS=50 cases of constraints, all that the lab says on all its seeds, KILLS=50 kills of each that has a ledger, 2000 damaged stores, 2000 losses of power, bounds of SEEDS=100 samples, all fixtures where overload may be approximated, and all attacks on a server
 	MILLPOND_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -m 'hypothesis and not spark' -n 2
 	MILLPOND_EXAMPLES=$(EXAMPLES) $(BIN)/pytest tests/spark/test_schedule_independence.py tests/test_all_or_nothing.py tests/server/test_accessible.py
 	$(BIN)/python -m tests.fuzz --n $(N)
@@ -85,6 +85,7 @@ fuzz: $(STAMP) ## fresh examples for the property tests (EXAMPLES=10 times as ma
 	$(BIN)/python -m tests.damage --n 2000
 	$(BIN)/python -m tests.power --n 2000
 	$(BIN)/python -m tests.covering --seeds $(SEEDS)
+	$(BIN)/python -m tests.ample
 	$(BIN)/python -m tests.attacks
 
 bench: $(STAMP) ## the benchmarks, one JSON line a case

@@ -26,7 +26,7 @@ A case starts with ``== title``. Section heads stand at the margin, their conten
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -54,6 +54,11 @@ class Fixture:
 
     def __str__(self):
         return f"{self.file}: {self.title}"
+
+
+def same_input(case):
+    """What cases must have in common to run in one engine."""
+    return replace(case, queries={}, title="", skipping=frozenset())
 
 
 def load(folder=FOLDER):

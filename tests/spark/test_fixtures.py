@@ -11,17 +11,11 @@ from dataclasses import replace
 import pytest
 
 from millpond import Engine
-from tests.fixtures_format import load
+from tests.fixtures_format import load, same_input
 from tests.fuzz import aside_of, drive
 from tests.matching import difference
 
 FIXTURES = {f"{number:03d}": fixture for number, fixture in enumerate(load())}
-
-
-def same_input(case):
-    """What two fixtures must have in common to run in one engine."""
-    return replace(case, queries={}, title="", skipping=frozenset())
-
 
 GROUPS = {}
 for _name, _fixture in FIXTURES.items():
