@@ -79,6 +79,7 @@ fuzz: $(STAMP) ## fresh examples for the property tests (EXAMPLES=10 times as ma
 	$(BIN)/python -m tests.kills --n $(KILLS)
 	$(BIN)/python -m tests.resident_kills --n $(KILLS)
 	$(BIN)/python -m tests.connectors.kafka_kills --n $(KILLS)
+	$(BIN)/python -m tests.connectors.joined_kills --n $(KILLS)
 	$(BIN)/python -m tests.connectors.mqtt_kills --n $(KILLS)
 	$(BIN)/python -m tests.connectors.postgres_kills --n $(KILLS)
 	$(BIN)/python -m tests.connectors.source_kills --n $(KILLS)

@@ -153,6 +153,8 @@ class KafkaSink:
     whether the page is there. The number is kept in a consumer group of this declaration alone.
     """
 
+    is_remote = True
+
     def __init__(self, target: Target, form: Form) -> None:
         self._kafka, self._target, self._form = client(), target, form
         run, pages = target.results.resume or (uuid4().hex, 0)

@@ -153,6 +153,8 @@ class LakeSink(ABC):
     After each fault the table is opened anew: then it says whether the page is there.
     """
 
+    is_remote = True
+
     def __init__(self, target: LakeTarget) -> None:
         self._target = target
         run, pages = target.results.resume or (uuid4().hex, 0)

@@ -22,6 +22,8 @@ KEY = "idempotency-key"
 class MqttSink:
     """Publishes results in their order; those of a page are with the broker when it is written."""
 
+    is_remote = True
+
     def __init__(self, results: Results, broker: MqttBroker, topic: str, retains: bool) -> None:
         self._results, self._broker, self._topic, self._retains = results, broker, topic, retains
         self._run: str = results.resume[0] if results.resume else uuid.uuid4().hex

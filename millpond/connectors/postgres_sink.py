@@ -184,6 +184,8 @@ class PostgresSink:
     whether the page is there.
     """
 
+    is_remote = True
+
     def __init__(self, target: Target) -> None:
         self._target = target
         run, pages = target.results.resume or (uuid4().hex, 0)

@@ -137,6 +137,11 @@ class NamedSink:
                 numbered(table, number)
             self._has_failed = False
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether somebody else may be long in taking what is written."""
+        return bool(getattr(self._sink, "is_remote", False))
+
     def mark(self) -> Any:
         """What the sink contains, for ``Results.resume`` of a later run; None if it cannot say."""
         if self.forces():

@@ -42,6 +42,8 @@ def sink(
 class WebhookSink:
     """Posts results in their order, each until it is taken."""
 
+    is_remote = True
+
     def __init__(
         self, results: Results, url: str | Secret, token: str | Secret, batch: Any, tries: Any
     ) -> None:

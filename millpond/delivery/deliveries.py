@@ -47,6 +47,12 @@ if TYPE_CHECKING:
 MOST_WAITING = 4
 """So many pages may wait for a sink that executors write, before the loop waits for it."""
 
+MOST_UNSENT = 256
+"""So many pages may wait for a remote sink, which the budget sees, before the loop waits for it."""
+
+MOST_SENDERS = 16
+"""So many remote sinks are written to at once."""
+
 Fail = Callable[[list[Failure], Exception], None]
 
 
@@ -70,8 +76,9 @@ class Deliveries:
         self._news: set[QueryId] = set()
         """The queries that have put out what was not yet handed on."""
         self._writers = BackgroundThreads(1, "millpond-sinks")
+        self._senders = BackgroundThreads(MOST_SENDERS, "millpond-remote-sinks")
         self._writing: list[Future[None]] = []
-        """What the thread beside the loop is writing, and is to write."""
+        """What the threads beside the loop are writing, and are to write."""
         self._has_ended = False
         self.keeper = Keeper()
         """Looks after what is kept of the results."""
@@ -307,16 +314,21 @@ class Deliveries:
         self.stop_reading(error)
 
     def _feed(self, log: ResultLog, told: SinkTold) -> None:
-        """Hands pages on to a sink; where executors write them, the loop goes on meanwhile."""
+        """Hands pages on to a sink; where executors write them, or others are asked to take them,
+        the loop goes on meanwhile."""
         with self._lock:
             page = log.for_sink()
+            is_remote = log.sink is not None and log.sink.is_remote
             is_elsewhere = page is not None and self._next_part(log, page) is not None
             waiting = log.position - log.sink_position
-        if is_elsewhere or log.fed_by is not None:
-            writing = self._writers.submit(lambda: feed_sink(log, self._lock, told))
+        if page is None and log.fed_by is None:
+            return
+        if is_remote or is_elsewhere or log.fed_by is not None:
+            threads = self._senders if is_remote else self._writers
+            writing = threads.submit(lambda: feed_sink(log, self._lock, told))
             self._writing.append(writing)
             writing.add_done_callback(self._has_written)
-            if waiting > MOST_WAITING:
+            if waiting > (MOST_UNSENT if is_remote else MOST_WAITING):
                 self.wait_for_writers()
         else:
             feed_sink(log, self._lock, told)
@@ -328,8 +340,10 @@ class Deliveries:
     @property
     def is_all_written(self) -> bool:
         """Whether nothing is being written beside the loop."""
-        while self._writing and self._writing[0].done():
-            self._writing.pop(0).result()
+        done = [each for each in self._writing if each.done()]
+        self._writing = [each for each in self._writing if each not in done]
+        for each in done:
+            each.result()
         return not self._writing
 
     def wait_for_writers(self) -> None:
@@ -446,7 +460,8 @@ class Deliveries:
             late = [log for log in self if log.fed_by not in (None, threading.get_ident())]
             for log in late:
                 log.give_up_sink()
-        has_ended = self._writers.close(time.monotonic() if late else until)
+        until = time.monotonic() if late else until
+        has_ended = all([self._writers.close(until), self._senders.close(until)])
         for each in writing:
             if has_ended and not each.cancelled():
                 each.result()

@@ -35,10 +35,13 @@ from tests.maven import UnreachableError
 from tests.patience import PATIENCE_SECONDS, wait_until
 
 pytest.importorskip("confluent_kafka", reason="pip install 'millpond[kafka]' brings it")
+pytest.importorskip("psycopg", reason="pip install 'millpond[postgres]' brings it")
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import NewPartitions, NewTopic
 
+from tests.connectors.joined import kills_of_a_join
 from tests.kafka_broker import Broker
+from tests.postgres_server import PostgresServer
 
 pytestmark = pytest.mark.slow
 
@@ -666,6 +669,15 @@ def test_an_endless_topic_is_read_as_messages_come(broker: Broker, tmp_path: Pat
 
 def test_kills_lose_nothing_and_double_nothing(broker: Broker, tmp_path: Path) -> None:
     kills_between_topics(broker, tmp_path, seed=1, kills=8)
+
+
+def test_kills_of_a_join_with_postgres(broker: Broker, tmp_path: Path) -> None:
+    """Both read and written, while both change: what a ledger says is there, once, in each."""
+    server = PostgresServer()
+    try:
+        kills_of_a_join(broker, server, tmp_path, seed=1, kills=2)
+    finally:
+        server.close()
 
 
 def kills_between_topics(broker: Broker, folder: Path, seed: int, kills: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections import Counter
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from millpond.testing import check_sink
 from tests.connectors.declarations import schema
 from tests.connectors.web_server import serving
 from tests.crashing import die
+from tests.patience import PATIENCE_SECONDS, wait_until
 
 
 @pytest.fixture
@@ -63,6 +65,26 @@ def test_whatever_the_server_says_each_result_comes_with_one_key(web, seed, tmp_
     for each in rows_of(server):
         found[each["row"]["a"]] += each["weight"]
     assert found == dict.fromkeys(range(21), 2)
+
+
+def test_one_that_does_not_answer_holds_up_nobody_else(web, tmp_path) -> None:
+    (server, url), answers = web, threading.Event()
+    server.refuses = lambda _: None if answers.wait(PATIENCE_SECONDS) else 500
+    with Engine(store=tmp_path / "store") as engine:
+        engine.execute(
+            "CREATE STREAM S (a BIGINT);"
+            f"CREATE QUERY q AS SELECT a FROM S INTO webhook('{url}');"
+            f"CREATE QUERY r AS SELECT a FROM S INTO csv('{tmp_path / 'r.csv'}')"
+        )
+        engine.start()
+        for number in range(20):
+            engine.push("S", [(number,)])
+        wait_until(lambda: len((tmp_path / "r.csv").read_text().splitlines()) == 21)
+        wait_until(lambda: engine.result_count("q") == 20)
+        assert server.posts == []
+        answers.set()
+        engine.stop()
+    assert [each["row"]["a"] for each in rows_of(server)] == list(range(20))
 
 
 def test_what_is_refused_fails_the_query_until_it_is_activated(web) -> None:
