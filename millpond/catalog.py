@@ -137,6 +137,8 @@ class StreamEntry:
     has_other_ahead: bool = field(default=False, compare=False)
     """Whether ALTER has changed that."""
 
+    skew_ticks: int | None = None
+    """How far its time may be behind that of other streams; None: however far."""
     punctuation_column: int | None = None
     """The column that carries punctuations: a row that has a text there is one, and no tuple."""
     punctuations_violated: str = "stop"

@@ -78,6 +78,8 @@ def _stream_details(entry: StreamEntry) -> list[str]:
         delay.append(f"IDLE AFTER {format_duration(entry.idle_microseconds)}")
     if entry.ahead_microseconds is not None:
         delay.append(ahead_name(entry))
+    if entry.skew_ticks is not None:
+        delay.append(f"SKEW AT MOST {entry.skew_ticks} ticks")
     letters = "SKIP" if entry.dead_letters is None else f"INTO {entry.dead_letters}"
     policy = [f"ON BAD ROW {letters}"] if entry.skips_bad_rows else []
     constraints = [

@@ -11,6 +11,7 @@ from millpond.entities.controlled import Controlled
 from millpond.errors import StateError
 from millpond.identities import InputId, StreamId
 from millpond.intake.intake import END
+from millpond.intake.promises import behind_ticks
 from millpond.schema import BEGINNING
 from millpond.settings import format_duration
 from millpond.sharing.waits import heartbeat_text, wait_of
@@ -286,6 +287,17 @@ def _set_ahead(view: Controlled, name: str, value: str) -> None:
     view.execute(f"ALTER STREAM {quoted(name)} AHEAD AT MOST {length}")
 
 
+def _skew(view: Controlled, name: str) -> str:
+    entry = view.ground.catalog.get(name)
+    skew = entry.skew_ticks if isinstance(entry, StreamEntry) else None
+    return "any" if skew is None else _in_words(view, skew)
+
+
+def _behind(view: Controlled, name: str) -> str:
+    ticks = behind_ticks(view.ground.inputs, StreamId(name))
+    return "" if ticks is None else _in_words(view, ticks)
+
+
 def _length(knob_name: str, value: str, nothing: str = "") -> str:
     """The length that was given for a knob; something else may stand for none."""
     if not _LENGTH.fullmatch(value):
@@ -332,6 +344,8 @@ STREAM = Kind(
             _idle_after,
             _set_idle_after,
         ),
+        text("skew", "how far its time may be behind that of other streams", _skew),
+        text("behind", "how far it is behind the stream furthest", _behind),
         knob("ahead", "text", "how far a tuple may be ahead of the clock", _ahead, _set_ahead),
         knob(
             "kept_percent",

@@ -18,7 +18,9 @@ from millpond.insight.constraints import constraint_rows
 from millpond.insight.partitions import partition_rows, thread_rows
 from millpond.insight.punctuations import punctuation_rows
 from millpond.insight.quality import quality_rows
+from millpond.intake.promises import behind_ticks
 from millpond.planning.convergence import foreseen
+from millpond.settings import format_duration
 from millpond.sharing.beginnings import told_merge
 from millpond.sharing.queries import Queries
 from millpond.sharing.waits import wait_of
@@ -291,7 +293,7 @@ def _detail(queries: Queries, entry: Any) -> str:
             log = queries.ground.deliveries.bad_rows(entry.name)
             bad = "" if log is None else f", {log.rows} bad rows put aside"
             broken = f", {intake.violating_count} violating" if intake.violating_count else ""
-            return come + bad + broken + _held(queries, entry.name)
+            return come + bad + broken + _behind(queries, entry) + _held(queries, entry.name)
         case PartitionEntry():
             return str(entry)
         case RelationEntry():
@@ -314,6 +316,13 @@ _TABLES: dict[str, Callable[[Queries], Iterator[dict[str, Any]]]] = {
     "warnings": _warnings,
 }
 """What SHOW answers by itself, not from the catalog."""
+
+
+def _behind(queries: Queries, entry: StreamEntry) -> str:
+    """How far its time is behind that of the stream furthest."""
+    ticks = behind_ticks(queries.ground.inputs, entry.identity)
+    length = format_duration((ticks or 0) * queries.ground.catalog.tick_microseconds)
+    return f", {length} behind" if ticks else ""
 
 
 def _held(queries: Queries, name: str) -> str:

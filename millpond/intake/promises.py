@@ -56,6 +56,7 @@ def promise_on_demand(inputs: Inputs, settings: Settings) -> None:
         if follows and intake.queue.heartbeat < END and not intake.is_kept:
             _raise(inputs, inputs.queues_of(name), intake.now_ticks() - 1)
     _ask(inputs)
+    _bound_skew(inputs)
     _time_out(inputs, settings)
     for relation in inputs.relations.values():
         if not relation.entry.has_changes:
@@ -72,6 +73,27 @@ def _ask(inputs: Inputs) -> None:
             known = nothing_until(inputs.sources[name][0])
             if known is not None:
                 _raise(inputs, inputs.queues_of(name), min(known, furthest))
+
+
+def _bound_skew(inputs: Inputs) -> None:
+    """A stream that may not be so far behind others goes on where they are further than that."""
+    times = (intake.queue.heartbeat for intake in inputs.streams.values())
+    reached = max((each for each in times if each < END), default=BEGINNING)
+    for name, intake in inputs.streams.items():
+        skew = intake.entry.skew_ticks
+        has_more = name in inputs.held or _always_has_more(inputs, name)
+        if skew is None or reached == BEGINNING or has_more or intake.is_kept:
+            continue
+        if not intake.is_admitted_elsewhere:
+            _raise(inputs, inputs.queues_of(name), reached - skew - 1)
+
+
+def behind_ticks(inputs: Inputs, name: InputId) -> int | None:
+    """How far the time of a stream is behind that of the one furthest; None before its first."""
+    times = [intake.queue.heartbeat for intake in inputs.streams.values()]
+    known = [each for each in times if BEGINNING < each < END]
+    own = inputs.streams[name].queue.heartbeat
+    return max(known) - own if BEGINNING < own < END else None
 
 
 def _furthest(inputs: Inputs) -> int:

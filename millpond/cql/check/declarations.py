@@ -57,6 +57,11 @@ def stream_entry(syntax: CreateStreamStatement, catalog: Catalog) -> StreamEntry
     if syntax.ahead is not None:
         ahead = clock_microseconds(AHEAD, syntax.ahead, *clock)
         entry = replace(entry, ahead_microseconds=ahead)
+    if syntax.skew is not None:
+        skew = _length_of(
+            "SKEW AT MOST", syntax.skew, column is not None, catalog.tick_microseconds
+        )
+        entry = replace(entry, skew_ticks=skew)
     if syntax.punctuated is not None:
         entry = replace(
             entry,
@@ -153,19 +158,22 @@ def delay_of(
     """How late tuples of a stream may come, and how many percent may come later if the delay
     follows how they come, else 0; ``has_time``: they hold their times themselves."""
     if isinstance(delay, AdaptiveDelay):
-        return _delay_ticks(delay.most, has_time, tick_microseconds), delay.late_percent
-    return _delay_ticks(delay, has_time, tick_microseconds), 0.0
+        most = _length_of("DELAY", delay.most, has_time, tick_microseconds)
+        return most, delay.late_percent
+    return _length_of("DELAY", delay, has_time, tick_microseconds), 0.0
 
 
-def _delay_ticks(delay: Duration, has_time: bool, tick_microseconds: int) -> int:
+def _length_of(clause: str, given: Duration, has_time: bool, tick_microseconds: int) -> int:
+    """A length by the time of tuples, in ticks."""
     if not has_time:
         raise StatementError(
-            "DELAY needs TIMESTAMP BY: tuples timed by their arrival are never late", delay.offset
+            f"{clause} needs TIMESTAMP BY: tuples timed by their arrival are never late",
+            given.offset,
         )
-    unit = None if delay.unit is None else delay.unit.text
-    length = ticks(delay.number, unit, tick_microseconds, delay.offset)
+    unit = None if given.unit is None else given.unit.text
+    length = ticks(given.number, unit, tick_microseconds, given.offset)
     if length < 0:
-        raise StatementError("DELAY cannot be negative", delay.offset)
+        raise StatementError(f"{clause} cannot be negative", given.offset)
     return length
 
 

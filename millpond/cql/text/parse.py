@@ -163,6 +163,7 @@ _STREAM_PARTS = {
     "DELAY": "delay",
     "IDLE": "idle_after",
     "AHEAD": "ahead",
+    "SKEW": "skew",
     "FROM": "source",
     "WITH": "options",
     "ON": "on_bad_row",
@@ -185,6 +186,9 @@ def _stream_part(cursor: Cursor, word: str) -> Any:
     if word == "AHEAD":
         cursor.expect("AT", "MOST")
         return cursor.duration("how far ahead of the clock a tuple may be, such as 1 HOUR")
+    if word == "SKEW":
+        cursor.expect("AT", "MOST")
+        return cursor.duration("how far it may be behind other streams, such as 1 MINUTE")
     if word == "FROM":
         return cursor.connector("a source")
     return cursor.options()
@@ -219,10 +223,10 @@ def _bad_row_policy(cursor: Cursor) -> BadRowPolicy:
 
 def _create_relation(cursor: Cursor, name: Name) -> CreateRelationStatement:
     columns, key, on_conflict = _columns(cursor)
-    if cursor.word() in ("TIMESTAMP", "DELAY", "IDLE", "AHEAD"):
+    if cursor.word() in ("TIMESTAMP", "DELAY", "IDLE", "AHEAD", "SKEW"):
         raise cursor.refusal(
-            "a relation has no TIMESTAMP BY, DELAY, IDLE AFTER or AHEAD; WITH (changes = true) "
-            "reads ts and op"
+            "a relation has no TIMESTAMP BY, DELAY, IDLE AFTER, AHEAD or SKEW; WITH (changes = "
+            "true) reads ts and op"
         )
     source = cursor.connector("a source") if cursor.accept("FROM") else None
     options = cursor.options() if cursor.accept("WITH") else ()

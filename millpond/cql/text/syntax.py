@@ -108,6 +108,7 @@ class CreateStreamStatement:
     on_bad_row: BadRowPolicy | None = None
     idle_after: Duration | None = None
     ahead: Duration | None = None
+    skew: Duration | None = None
     constraints: tuple[ConstraintClause, ...] = ()
     punctuated: PunctuatedClause | None = None
 
