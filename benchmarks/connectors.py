@@ -3,7 +3,8 @@
 Rows a second and processor seconds per million rows from a topic into a count, and from a topic to
 a topic; then how long a message takes from one topic to the other, p50 and p99, at 1,000 and 10,000
 messages a second (``--quick``: fewer of all). The broker and whoever sends and reads share the
-machine's cores. One JSON line a case.
+machine's cores. Beside it Structured Streaming reads and writes the same topics, if the jars of its
+source can be fetched. One JSON line a case.
 
     python -m benchmarks.connectors [--quick] [--out DIR]
 """
@@ -19,9 +20,11 @@ from pathlib import Path
 import numpy as np
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from benchmarks import kafka_peer
 from benchmarks.reporting import Report, note, options
 from millpond import Engine
 from tests.kafka_broker import Broker
+from tests.maven import UnreachableError
 
 ROWS, QUICK_ROWS = 500_000, 50_000
 RATES, SECONDS, QUICK_SECONDS = (1_000, 10_000), 20.0, 5.0
@@ -69,6 +72,25 @@ def throughput(report: Report, broker: Broker, rows: int, folder: Path) -> None:
             rows=rows,
             processor_seconds_per_million_rows=cost,
         )
+
+
+def peer(report: Report, broker: Broker, rows: int) -> None:
+    """The same by Structured Streaming."""
+    try:
+        with kafka_peer.session() as spark:
+            kafka_peer.read(spark, broker, filled(broker, 1_000), None)  # loads what is needed
+            for name, into in (("topic to count", None), ("topic to topic", broker.topic(2))):
+                took = kafka_peer.read(spark, broker, filled(broker, rows), into)
+                cost = took["processor_seconds"] / rows * 1e6
+                report.value(
+                    f"{name}, Structured Streaming",
+                    took["rows"] / took["seconds"],
+                    "rows/s",
+                    rows=rows,
+                    processor_seconds_per_million_rows=cost,
+                )
+    except UnreachableError as error:
+        note(f"without Structured Streaming: {error}")
 
 
 def latency(broker: Broker, per_second: int, seconds: float, folder: Path) -> dict[str, float]:
@@ -131,6 +153,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             rows = chosen.rows or (QUICK_ROWS if chosen.quick else ROWS)
             throughput(report, broker, rows, Path(folder))
+            peer(report, broker, rows)
             for per_second in RATES:
                 seconds = QUICK_SECONDS if chosen.quick else SECONDS
                 took = latency(broker, per_second, seconds, Path(folder))

@@ -47,6 +47,12 @@ def jars(root: Artifact) -> list[Path]:
     return [CACHE / name for name in listing.read_text().split()]
 
 
+def jar(artifact: Artifact) -> Path:
+    """The jar of an artifact alone, fetched if it is not here yet."""
+    with httpx.Client(base_url=REPOSITORY, follow_redirects=True, timeout=60) as client:
+        return _fetched(client, artifact)
+
+
 def _needed(client: httpx.Client, root: Artifact) -> list[Artifact]:
     chosen: dict[tuple[str, str], Artifact] = {}
     waiting = deque([(root, frozenset[tuple[str, str]]())])

@@ -80,7 +80,7 @@ class DeltaLog:
     def change(self, number: int) -> Version | None:
         """What a version has changed; None if it is not there."""
         lines = self._read(f"{number:020}.json")
-        if lines is None:
+        if not lines:  # or not written yet
             return None
         actions = list(self._actions(number, lines))
         info: dict[str, Any] = next((value for name, value in actions if name == "commitInfo"), {})

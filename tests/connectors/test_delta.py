@@ -20,6 +20,8 @@ from millpond.catalog import Connector
 from millpond.connectors import lake_source
 from millpond.connectors.arrow import arrow_schema
 from millpond.connectors.delta import changes, sink, source
+from millpond.connectors.delta_log import DeltaLog
+from millpond.connectors.delta_table import DeltaPlace
 from millpond.connectors.registry import check_connector
 from millpond.connectors.sinks import Results
 from millpond.connectors.sources import Declaration, Source
@@ -278,6 +280,19 @@ def test_a_file_that_is_gone(tmp_path: Path) -> None:
     assert "is gone (VACUUM?)" in reading(tmp_path).until_error()
 
 
+def test_a_log_that_is_not_written_yet_is_waited_for(tmp_path: Path) -> None:
+    append(tmp_path, [1])
+    append(tmp_path, [2])
+    prepared = log_of(tmp_path, 1).rename(tmp_path / "prepared")
+    found = reading(tmp_path).until_there(1)
+    log_of(tmp_path, 1).touch()
+    log = DeltaLog(declaration(), DeltaPlace("S", str(tmp_path)))
+    assert log.change(1) is None
+    prepared.rename(log_of(tmp_path, 1))
+    assert found.until_there(2).rows == [(1, "n1"), (2, "n2")]
+    found.end()
+
+
 def test_a_log_that_is_damaged(tmp_path: Path) -> None:
     append(tmp_path, [1])
     found = reading(tmp_path).until_there(1)
@@ -306,7 +321,8 @@ def test_what_other_writers_may_have_done(tmp_path: Path, change: Any, said: str
     prepared = log_of(tmp_path / "a", 1).read_text()
     log_of(tmp_path / "a", 1).unlink()
     found = reading(tmp_path / "a").until_there(1)
-    log_of(tmp_path / "a", 1).write_text(prepared)
+    (tmp_path / "prepared").write_text(prepared)
+    (tmp_path / "prepared").rename(log_of(tmp_path / "a", 1))
     assert said in found.until_error()
 
 
