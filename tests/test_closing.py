@@ -66,6 +66,24 @@ def test_a_writer_beside_the_loop_is_joined_without_the_lock(monkeypatch):
     assert got == ["the lock"]
 
 
+def test_who_works_while_another_thread_closes_just_ends(monkeypatch):
+    engine = Engine()
+    engine.execute(SCRIPT + "CREATE QUERY q AS SELECT a, count(*) AS n FROM S [RANGE 5] GROUP BY a")
+    plan = engine.runtime.plan
+
+    def closed_before() -> object:
+        closing = threading.Thread(target=engine.close)
+        closing.start()
+        closing.join()
+        return plan()
+
+    monkeypatch.setattr(engine.runtime, "plan", closed_before)
+    engine.push("S", [(1, 1)])
+    engine.run_until_idle()
+    with pytest.raises(StateError, match="the engine is closed"):
+        engine.run_until_idle()
+
+
 def test_start_in_a_callback_is_refused():
     with Engine() as engine:
         engine.execute(SCRIPT + "CREATE QUERY q AS SELECT a FROM S;")

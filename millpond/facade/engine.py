@@ -638,10 +638,12 @@ class Engine:
         with uninterrupted:
             try:
                 return uninterrupted.call(loop.turn) or has_news
-            except BaseException:
+            except BaseException as error:
                 self._loop = None  # its strategy may have learnt half: another one is told all
                 self.catalog.function_processes.interrupt()
                 self.runtime.cancel()
+                if self.ground.is_closed and isinstance(error, LookupError):
+                    return False  # another thread has closed it, and its operators are gone
                 raise
 
     def _carry_through(self) -> None:
