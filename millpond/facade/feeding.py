@@ -1,7 +1,7 @@
 """Rows of programs with an event loop are pushed: what an asynchronous iterable or a queue has."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterable
+from collections.abc import AsyncGenerator, AsyncIterable, Coroutine
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -34,13 +34,28 @@ async def feed(engine: Pushed, name: str, rows: AsyncIterable[Any] | asyncio.Que
     late, batching = 0, Batching(rows, MOST_ROWS)
     try:
         while batch := await batching.next():
-            for each in _joined(batch):
-                late += await asyncio.to_thread(engine.push, name, each)
+            late += await _whole(asyncio.to_thread(_pushed, engine, name, batch))
     finally:
         await batching.close()
         if isinstance(rows, AsyncGenerator):
             await rows.aclose()
     return late
+
+
+async def _whole(pushing: Coroutine[Any, Any, int]) -> int:
+    """Waits for what was taken to be pushed, also where this is cancelled: whoever feeds next comes
+    behind it."""
+    task = asyncio.ensure_future(pushing)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        raise
+
+
+def _pushed(engine: Pushed, name: str, batch: list[Any]) -> int:
+    """Pushes all that was taken; says how many came too late."""
+    return sum(engine.push(name, each) for each in _joined(batch))
 
 
 def _joined(batch: list[Any]) -> list[Any]:

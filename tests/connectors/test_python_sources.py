@@ -17,11 +17,13 @@ from millpond.connectors import open_source
 from millpond.connectors.declared_functions import DECLARED
 from millpond.connectors.sources import Declaration
 from millpond.errors import MillpondError
+from millpond.facade.feeding import feed
 from millpond.settings import Settings
 from millpond.testing import check_source
 from tests.connectors.declarations import schema
 from tests.connectors.reading import Reading
 from tests.crashing import die
+from tests.patience import PATIENCE_SECONDS
 
 
 @pytest.fixture(autouse=True)
@@ -274,6 +276,32 @@ def test_two_who_feed_of_one_queue_end_with_an_end_each() -> None:
     with Engine() as engine:
         engine.execute("CREATE STREAM S (id BIGINT); CREATE QUERY q AS SELECT id FROM S")
         assert asyncio.run(asyncio.wait_for(both(engine), 60)) == [0, 0]
+
+
+def test_what_was_taken_of_a_queue_is_pushed_also_if_feeding_is_cancelled() -> None:
+    pushed, is_pushed, is_cancelled = [], threading.Event(), threading.Event()
+
+    class Slow:
+        def push(self, name, rows, key=None) -> int:
+            pushed.append(rows)
+            is_pushed.set()
+            assert is_cancelled.wait(PATIENCE_SECONDS)
+            return 0
+
+    async def cancelled() -> None:
+        queue = asyncio.Queue()
+        frame = pa.table({"id": [2]})
+        for each in ((1,), frame, (3,), None):
+            queue.put_nowait(each)
+        feeding = asyncio.ensure_future(feed(Slow(), "S", queue))
+        await asyncio.to_thread(is_pushed.wait, PATIENCE_SECONDS)
+        feeding.cancel()
+        is_cancelled.set()
+        await asyncio.wait({feeding})
+        assert feeding.cancelled()
+        assert [len(rows) for rows in pushed] == [1, 1, 1]
+
+    asyncio.run(cancelled())
 
 
 def test_what_cannot_be_fed_is_refused() -> None:
