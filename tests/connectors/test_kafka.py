@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import csv
 import json
+import random
 import subprocess
 import sys
 import threading
@@ -121,6 +122,16 @@ def test_300_malformed_messages_are_all_put_aside(broker: Broker) -> None:
     broker.send(topic, lines)
     rows, bad = read(opened(broker, "id BIGINT", topic, skips=True, page_rows=100))
     assert sorted(rows) == [(n,) for n in range(300)]
+    assert Counter(each.raw for each in bad) == Counter(wrong)
+
+
+def test_300_raw_messages_that_are_no_text_are_all_put_aside(broker: Broker) -> None:
+    rng, topic = random.Random(1), broker.topic(2)
+    wrong = [rng.randbytes(rng.randrange(20)) + b"\xff" + rng.randbytes(3) for _ in range(300)]
+    broker.send(topic, [line for n, each in enumerate(wrong) for line in (b"%d" % n, each)])
+    declared = {"skips": True, "format": "raw", "page_rows": 100}
+    rows, bad = read(opened(broker, "line STRING", topic, **declared))
+    assert Counter(rows) == Counter((str(n),) for n in range(300))
     assert Counter(each.raw for each in bad) == Counter(wrong)
 
 

@@ -440,7 +440,7 @@ def test_kills_lose_nothing_and_double_nothing(server, tmp_path: Path) -> None:
 def kills_before_tables(server, folder: Path, seed: int, kills: int) -> None:
     """Kills an engine that writes two tables, and compares what they hold with what was read."""
     appended, merged = server.table("id bigint"), server.table("k bigint PRIMARY KEY, n bigint")
-    count, file = 60 * kills, folder / "s.csv"
+    count, file = 120 * kills, folder / "s.csv"
     file.write_text("id,ts\n" + "".join(f"{n},{n}\n" for n in range(count)))
     command = [sys.executable, "-m", "tests.connectors.postgres_lives", server.dsn, str(file)]
     done = subprocess.run(
