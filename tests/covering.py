@@ -139,8 +139,11 @@ def main():
     chosen = parser.parse_args()
     misses, looked_at = Counter(), Counter()
     for seed in range(chosen.first, chosen.first + chosen.seeds):
-        for total, more in zip((misses, looked_at), missed(seed, chosen.windows), strict=True):
+        found = missed(seed, chosen.windows)
+        for total, more in zip((misses, looked_at), found, strict=True):
             total.update(more)
+        line = f"seed {seed}: {found[0].total():,} of {found[1].total():,} answers missed"
+        print(line, flush=True)  # noqa: T201
     worst = max(looked_at, key=lambda each: misses[each] / looked_at[each])
     wrong = [each for each in looked_at if misses[each] > most_misses(looked_at[each])]
     told = [f"{looked_at.total():,} answers of {len(looked_at)} functions, "]
