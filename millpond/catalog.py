@@ -16,6 +16,7 @@ from millpond.functions.processes import FunctionProcesses
 from millpond.functions.user_function import UserFunction
 from millpond.identities import KEPT, QueryId, RelationId, StreamId
 from millpond.schema import Field, Schema, Type
+from millpond.settings import format_bytes
 from millpond.spelling import suggestion
 from millpond.time_zones import UTC
 
@@ -253,6 +254,10 @@ class Tolerance:
     p^(1 - importance)."""
     shed_name: str = ""
     """What it is called."""
+    shortest_ticks: int | None = None
+    """So long its window is at least where memory is short; None: as long as it says."""
+    window_bytes: int | None = None
+    """What its window may take before it is shortened, if that is said."""
 
     @property
     def is_of_sets(self) -> bool:
@@ -277,11 +282,32 @@ class Tolerance:
         keys, ranged = (",".join(map(str, each)) for each in (self.keys, self.ranged))
         by = "".join(f";by {each}" for each in self.drawn_by)
         by += "".join(f";shed {each}" for each in self.shed_by)
+        by += "" if self.shortest_ticks is None else f";at least {self.shortest_ticks}"
         return f"{self.stream}{KEPT}({keys};{ranged};{self.grain_ticks}{by})"
+
+    @property
+    def young(self) -> str:
+        """Names those tuples of it that stay for the shortest window only."""
+        return f"{self.kept};young"
+
+    @property
+    def cut(self) -> str:
+        """Names what is known of them afterwards."""
+        return f"{self.kept};cut"
+
+    @property
+    def all_kept(self) -> tuple[str, ...]:
+        """The names of all that is kept."""
+        is_whole = self.shortest_ticks is None
+        return (self.kept,) if is_whole else (self.kept, self.young, self.cut)
 
     def __str__(self) -> str:
         parts = [f"SAMPLE AT LEAST {self.least_percent:g} PERCENT"] if self.least_percent else []
         parts += [f"ERROR {self.tolerated_error}"] if self.error else []
+        is_cut = self.shortest_ticks is not None
+        parts += [f"WINDOW AT LEAST RANGE {self.shortest_ticks}"] if is_cut else []
+        has_bytes = self.window_bytes is not None
+        parts += [f"MEMORY {format_bytes(self.window_bytes or 0)}"] if has_bytes else []
         for kind, rate in (
             ("NEGATIVES", self.false_negatives),
             ("POSITIVES", self.false_positives),

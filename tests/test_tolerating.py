@@ -518,7 +518,7 @@ def test_tolerance_and_what_it_does_not_go_with_is_refused():
     for said, reason in (
         ("TOLERATE (SAMPLE AT LEAST 0 PERCENT)", "more than 0 and at most 100"),
         ("TOLERATE (CONFIDENCE 100 PERCENT)", "less than 100"),
-        ("TOLERATE (WINDOW AT LEAST 10 SECONDS)", "shorter from the start"),
+        ("TOLERATE (WINDOW AT LEAST 10 SECONDS)", "expected RANGE"),
         ("TOLERATE (CONFIDENCE 90 PERCENT, CONFIDENCE 90 PERCENT)", "twice"),
         (f"{TOLERATE} ON ERROR SKIP", "do not go together"),
         (f"{TOLERATE} FROM BEGINNING", "leave FROM or TOLERATE out"),

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from millpond.catalog import QueryEntry, RelationEntry, StreamEntry
@@ -79,6 +80,26 @@ def _set_tolerates(view: Controlled, name: str, value: str) -> None:
             "PERCENT, ERROR 2 PERCENT, CONFIDENCE 95 PERCENT)"
         )
     view.execute(f"ALTER QUERY {quoted(name)} {value}")
+
+
+def window_bytes(view: Controlled, name: str) -> int:
+    """What the window of a query takes, if it may be shortened."""
+    said = view.ground.query_entry(name).tolerates
+    is_cut = said is not None and said.shortest_ticks is not None
+    return view.ground.inputs.windows.bytes(said) if said is not None and is_cut else 0
+
+
+def change_memory(view: Controlled, name: str, value: int) -> None:
+    """Has the window of a query take so many bytes at most."""
+    said = view.ground.query_entry(name).tolerates
+    if said is None or said.shortest_ticks is None:
+        raise StateError(
+            f'memory: the window of query "{name}" is as long as it says; ALTER or CREATE it with '
+            "TOLERATE (WINDOW AT LEAST RANGE length)"
+        )
+    if value < 0:
+        raise StateError(f"memory: {value} bytes; it is 0 or more")
+    view.execute(f"ALTER QUERY {quoted(name)} {replace(said, window_bytes=value)}")
 
 
 def _set_kept(view: Controlled, name: str, value: float) -> None:
@@ -168,6 +189,14 @@ QUERY = Kind(
             "how small a sample it tolerates, and how sure its bounds are; or EXACT",
             _tolerates,
             _set_tolerates,
+        ),
+        knob(
+            "memory",
+            "integer",
+            "what its window takes, if it may be shortened; writing it says what it may take",
+            window_bytes,
+            change_memory,
+            unit="bytes",
         ),
         text("error", "why it stands still", _error),
         integer("results", "elements put out so far", lambda e, q: e.ground.deliveries.of(q).rows),

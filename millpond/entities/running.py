@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from millpond.catalog import QueryEntry, Tolerance
 from millpond.entities.attributes import Read, integer, knob, number, text
-from millpond.entities.catalogued import quoted
+from millpond.entities.catalogued import change_memory, quoted
 from millpond.entities.control_tables import Kind
 from millpond.entities.controlled import Controlled
 from millpond.errors import StateError
@@ -205,7 +206,22 @@ QUEUE = Kind(
 
 
 def _synopses(view: Controlled) -> list[str]:
-    return [name for name in _operators(view) if _running(view, name).state is not None]
+    states = [name for name in _operators(view) if _running(view, name).state is not None]
+    return states + [name for name, said in _windows(view).items() if name == said.kept.lower()]
+
+
+def _windows(view: Controlled) -> dict[str, Tolerance]:
+    """The windows that may be shortened, by the names of what is kept."""
+    kept = view.ground.inputs.kept.values()
+    found = ((str(name), said) for names in kept for name, said in names.items())
+    return {name: said for name, said in found if said.shortest_ticks is not None}
+
+
+def _of(view: Controlled, name: str) -> str:
+    said = _windows(view).get(name)
+    if said is None:
+        return _running(view, name).operator.label()
+    return f"windows over {said.stream}, which may be shortened"
 
 
 def _deltas(reference: Any) -> Iterator[tuple[int, int]]:
@@ -223,10 +239,23 @@ def _deltas(reference: Any) -> Iterator[tuple[int, int]]:
 
 def _synopsis(place: int) -> Read:
     def read(view: Controlled, name: str) -> int:
+        said = _windows(view).get(name)
+        if said is not None:
+            windows = view.ground.inputs.windows
+            return windows.bytes(said) if place else windows.rows(said)
         state = _running(view, name).state
         return 0 if state is None else sum(each[place] for each in _deltas(state.present()))
 
     return read
+
+
+def _change_memory(view: Controlled, name: str, value: int) -> None:
+    """Has all queries over a window tolerate that it takes so many bytes."""
+    if name not in _windows(view):
+        raise StateError(f"memory: {name} is exact, so it is as it is")
+    for entry in view.ground.catalog.of_kind(QueryEntry):
+        if entry.tolerates is not None and entry.tolerates.kept.lower() == name:
+            change_memory(view, entry.name, value)
 
 
 SYNOPSIS = Kind(
@@ -234,9 +263,16 @@ SYNOPSIS = Kind(
     "what an operator remembers",
     _synopses,
     (
-        text("of", "whose it is", lambda e, s: _running(e, s).operator.label()),
+        text("of", "whose it is", _of),
         integer("rows", "rows of state", _synopsis(0), "rows"),
-        integer("memory", "bytes of state; exact, so it is as it is", _synopsis(1), "bytes"),
+        knob(
+            "memory",
+            "integer",
+            "bytes of state; written for a window that may be shortened, else it is as it is",
+            _synopsis(1),
+            _change_memory,
+            unit="bytes",
+        ),
     ),
     activity="memory",
 )

@@ -29,6 +29,7 @@ from millpond.durability.checkpoint import checkpoint
 from millpond.durability.commits import Commits
 from millpond.durability.recovery import recover
 from millpond.entities import Entities
+from millpond.entities.catalogued import change_memory
 from millpond.entities.controlled import Controlled
 from millpond.entities.whole import entities
 from millpond.errors import CqlWarning, InvariantError, Position, StateError, StoreError
@@ -770,6 +771,11 @@ class Engine:
         """How good the answers of a query are: how much is kept, and how wide the bounds are."""
         with self.lock:
             return quality_of(self.queries, self.ground.query_entry(query))
+
+    def change_memory(self, query: str, bytes_: int) -> None:
+        """Has the window of a query that tolerates it take so many bytes at most: what comes while
+        it takes more stays for the shortest window only."""
+        change_memory(self.controlled, query, bytes_)
 
     def query_entry(self, name: str) -> QueryEntry:
         """The catalog entry of a query."""

@@ -14,6 +14,7 @@ from millpond.catalog import QueryEntry
 from millpond.facade.loads import Seen, kept_of, whole_of
 from millpond.facade.thinning import taken_until, thinned
 from millpond.facade.tolerated_errors import ToleratedErrors
+from millpond.facade.window_memory import WindowMemory
 from millpond.identities import InputId, OperatorId
 from millpond.intake.drop_point import percent_of, tolerating
 from millpond.schema import FOREVER
@@ -40,6 +41,7 @@ class Watch:
     def __init__(self, queries: Queries) -> None:
         self._queries = queries
         self._errors = ToleratedErrors(queries)
+        self._windows = WindowMemory(queries)
         self._known: Shedding | None = None
         self._paced = Pace(LEAST_SPAN)
         self._asking: tuple[tuple[str, float, float], ...] = ()
@@ -56,6 +58,7 @@ class Watch:
             return
         self._look_again = now + LOOK_SECONDS
         self._notice()
+        self._windows.look()
         ground = self._queries.ground
         settings = ground.settings
         if not ground.inputs.kept or settings.overload == "wait" or not settings.latency_seconds:

@@ -30,6 +30,8 @@ def thinned(queries: Queries, stream: InputId, percent: float) -> Iterator[Trans
     """What waits of all that is kept of a stream, as if so many percent had been kept of it."""
     inputs = queries.ground.inputs
     for name, tolerance in inputs.kept.get(stream, {}).items():
+        if name != StreamId(tolerance.kept):  # what is known of others is all there will be
+            continue
         point = DropPoint.of(tolerance, inputs.settings().seed, percent / 100)
         yield from _thinned(queries, name, point)
 

@@ -32,6 +32,9 @@ class Quality:
     """How far bounds may be from answers, if it says so."""
     reason: str
     """Why so many are kept, if that was changed since this run began."""
+    window: str
+    """How long the window is of what comes now, if it may be shortened: whole, or its length and
+    why."""
     dropped: int
     """How many tuples were dropped so far."""
     exact: str
@@ -60,6 +63,7 @@ def quality_rows(queries: Queries) -> Iterator[dict[str, Any]]:
                 "false negatives": found.false_negatives,
                 "false positives": found.false_positives,
                 "because": found.reason,
+                "window": found.window,
                 "dropped": found.dropped,
                 "exact": found.exact,
                 "widest bounds": ", ".join(f"{k} {v:.2%}" for k, v in found.widths.items()),
@@ -70,7 +74,7 @@ def quality_of(queries: Queries, entry: QueryEntry) -> Quality:
     """How good the answers of a query are; one that tolerates nothing is exact."""
     said = entry.tolerates
     if said is None:
-        return Quality(entry.name, "", 100.0, 100.0, 100.0, "", "", 0, "now", None, None, {})
+        return Quality(entry.name, "", 100.0, 100.0, 100.0, "", "", "", 0, "now", None, None, {})
     intake = queries.ground.inputs.streams[StreamId(said.kept)]
     rate = queries.ground.inputs.rate(StreamId(said.stream))
     missed = 100 * (1 - rate) / rate if said.is_of_sets else None
@@ -82,6 +86,7 @@ def quality_of(queries: Queries, entry: QueryEntry) -> Quality:
         said.confidence_percent,
         said.tolerated_error,
         queries.ground.inputs.kept_because.get(StreamId(said.stream), ""),
+        queries.ground.inputs.windows.told(said),
         intake.dropped_count,
         _exact(queries, entry, said, intake.dropped_until),
         missed,

@@ -10,7 +10,7 @@ the least and the largest values. See docs/precision.md.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -76,6 +76,20 @@ class DropPoint:
         order = np.lexsort((integers(whole["_seq"]), integers(whole["_ts"])))
         return whole.take(pa.array(order))
 
+    def parted(self, kept: pa.Table) -> tuple[pa.Table, pa.Table, pa.Table]:
+        """What was kept of a page, where the window is shortened: what stays for all of it, as
+        nothing is known of it but itself; tuples that stay for the shortest; and what is known of
+        these afterwards."""
+        is_tuple = integers(kept.column(kept.num_columns - 2)) == 0
+        goes = is_tuple & self._can_go(kept)
+        if not goes.any():
+            return kept, kept.slice(0, 0), kept.slice(0, 0)
+        young = kept.filter(pa.array(goes))
+        nothing = replace(self, rate=0.0, shed_by=())
+        cut = pa.concat_tables(nothing._rest(young, kept.schema))
+        order = np.lexsort((integers(cut["_seq"]), integers(cut["_ts"])))
+        return kept.filter(pa.array(~goes)), young, cut.take(pa.array(order))
+
     def _rates(self, rows: int, importance: list[pa.ChunkedArray]) -> Floats:
         """The rate of each row: p^(1 - v) for an importance v from 0 to 1."""
         if not importance:
@@ -135,7 +149,8 @@ class DropPoint:
         nothing = pa.nulls(groups.num_rows)
         names = schema.names[:-2]
         columns = [known.get(name, nothing) for name in names]
-        weights = 1 / self._rates(groups.num_rows, [known[f"c{each}"] for each in self.shed_by])
+        with np.errstate(divide="ignore"):  # what is kept at no rate weighs as much as there is
+            weights = 1 / self._rates(groups.num_rows, [known[f"c{each}"] for each in self.shed_by])
         arrays = [*columns, pa.array(counts), pa.array(weights)]
         typed = [_cast(each, field.type) for each, field in zip(arrays, schema, strict=True)]
         return pa.Table.from_arrays(typed, schema=schema)

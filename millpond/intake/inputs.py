@@ -41,6 +41,7 @@ from millpond.intake.intake import (
     relation_page_schema,
     violating_log_name,
 )
+from millpond.intake.kept_windows import KeptWindows
 from millpond.intake.punctuations import Contradictions, promised_by, without_carried
 from millpond.intake.reading import is_read
 from millpond.intake.transitions import (
@@ -153,6 +154,8 @@ class Inputs:
         """By the names of streams why they keep as many tuples as they do, since this run began."""
         self.settings: Callable[[], Settings] = Settings
         """The settings there are."""
+        self.windows = KeptWindows(catalog, self.queues, self._present_settings)
+        """Which windows are shortened now."""
         self.follows_values = False
         """Whether it is also seen how far equal values come apart."""
         self.keys: dict[tuple[str, str], None] = {}
@@ -190,9 +193,11 @@ class Inputs:
         if name in known:
             return False
         whole = self.streams[stream]
-        self.add_stream(kept_entry(whole.entry, tolerance.kept))
-        self.streams[name].has_come(whole.largest, whole.arrived, whole.queue.heartbeat)
-        known[name] = tolerance
+        for each in tolerance.all_kept:
+            self.add_stream(kept_entry(whole.entry, each))
+            intake = self.streams[StreamId(each)]
+            intake.has_come(whole.largest, whole.arrived, whole.queue.heartbeat)
+            known[intake.entry.identity] = tolerance
         return True
 
     def fill_kept(self, tolerance: Tolerance) -> Coming:
@@ -209,12 +214,17 @@ class Inputs:
     def forget_kept(self) -> list[QueueId]:
         """Forgets what drop points keep that no query needs any more; the queues of that."""
         entries = self.catalog.of_kind(QueryEntry)
-        needed = {StreamId(each.tolerates.kept) for each in entries if each.tolerates is not None}
+        tolerated = [each.tolerates for each in entries if each.tolerates is not None]
+        needed = {StreamId(name) for each in tolerated for name in each.all_kept}
         unneeded = [name for known in self.kept.values() for name in known if name not in needed]
         for name in unneeded:
             del self.kept[name.whole][name]
+            self.windows.forget(name)
         self.kept = {stream: known for stream, known in self.kept.items() if known}
         return [queue for name in unneeded for queue in self.drop(name)]
+
+    def _present_settings(self) -> Settings:
+        return self.settings()
 
     def rate(self, stream: InputId) -> float:
         """The rate at which tuples of a stream are kept for queries that tolerate it."""
@@ -433,20 +443,36 @@ class Inputs:
         """What drop points keep of tuples that come."""
         coming: Coming = []
         for name, tolerance in self.kept.get(key, {}).items():
+            if name != StreamId(tolerance.kept):  # it comes with that
+                continue
             intake = self.streams[name]
             count, until = intake.dropped_count, intake.dropped_until
-            if admitted.page is not None:
-                point = DropPoint.of(tolerance, self.settings().seed, self.rate(key))
-                kept = point.kept(admitted.page)
-                page = Page.of(self.store, kept, is_sorted=True)
-                coming.append(PageCame(intake.queue.name, page))
+            for each, kept in self._parts(key, tolerance, admitted.page):
+                coming.append(PageCame(each.queue, Page.of(self.store, kept, is_sorted=True)))
                 gone, last = dropped_in(kept)
                 count += gone
                 until = max((at for at in (until, last) if at is not None), default=None)
             heartbeat = max(intake.queue.heartbeat, admitted.heartbeat)
-            come = StreamCame(name, admitted.largest, admitted.arrived, 0, heartbeat)
-            coming.append(replace(come, dropped_count=count, dropped_until=until))
+            for each in map(StreamId, tolerance.all_kept):
+                come = StreamCame(each, admitted.largest, admitted.arrived, 0, heartbeat)
+                dropped = (count, until) if each == name else (0, None)
+                coming.append(replace(come, dropped_count=dropped[0], dropped_until=dropped[1]))
         return coming
+
+    def _parts(
+        self, key: InputId, tolerance: Tolerance, page: pa.Table | None
+    ) -> Iterator[tuple[StreamId, pa.Table]]:
+        """What is kept of a page for queries with the same needs, and under which names."""
+        if page is None:
+            return
+        point = DropPoint.of(tolerance, self.settings().seed, self.rate(key))
+        kept = point.kept(page)
+        if not self.windows.is_shortened(tolerance):
+            yield StreamId(tolerance.kept), kept
+            return
+        for name, part in zip(tolerance.all_kept, point.parted(kept), strict=True):
+            if part.num_rows:
+                yield StreamId(name), part
 
     def _arrived(self) -> dict[str, int]:
         """How many tuples of each stream have come."""
@@ -520,8 +546,8 @@ class Inputs:
             self.streams[key].use_delay()
             self.streams[key].use_constraints(altered)
             self.streams[key].watch(self.watched.get(key, ()))
-            for name, tolerance in self.kept.get(key, {}).items():
-                self.streams[name].entry = kept_entry(entry, tolerance.kept)
+            for name in self.kept.get(key, {}):
+                self.streams[name].entry = kept_entry(entry, self.streams[name].entry.name)
 
     def watch(self, watched: Mapping[InputId, frozenset[int]]) -> None:
         """Has these columns of streams be watched, and no others."""

@@ -17,6 +17,7 @@ from millpond.planning.push_down_selections import push_down_selections
 from millpond.planning.reduce_joins import reduce_joins
 from millpond.planning.reduce_set_operations import reduce_set_operations
 from millpond.planning.reduce_time_filters import reduce_time_filters
+from millpond.planning.reduce_window_differences import reduce_window_differences
 from millpond.planning.rstream_of_moments import rstream_of_moments
 from millpond.planning.unbounded_to_now import unbounded_to_now
 from millpond.planning.unnest_subqueries import unnest_subqueries
@@ -27,6 +28,7 @@ REWRITES: tuple[Callable[[Node], Node], ...] = (
     unnest_subqueries,
     reduce_time_filters,
     wait_for_sessions,
+    reduce_window_differences,
     fold_constants,
     push_down_selections,
     group_by_sessions,

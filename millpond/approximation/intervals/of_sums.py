@@ -15,6 +15,7 @@ import numpy as np
 
 from millpond.approximation.checks import Floats
 from millpond.approximation.intervals.counts import count_of_distinct, count_of_hits
+from millpond.approximation.intervals.cut import CUT, of_cut, without_cut
 from millpond.approximation.intervals.kept import (
     Answers,
     Counts,
@@ -31,8 +32,13 @@ from millpond.approximation.intervals.weighted import Weighted, mean_bounds_of
 
 def answers_of(kind: str, columns: Sequence[Any], risk: float) -> Answers:
     """The answers of a kind: count, distinct; sum, avg, variance, stddev, percentile, or one of
-    these ``_of_hits``. A column is of doubles, or of landmarks."""
+    these ``_of_hits``; each over a window that may be shortened too. A column is of doubles, or of
+    landmarks."""
     with np.errstate(all="ignore"):
+        if kind.startswith(CUT):
+            kind = kind.removeprefix(CUT)
+            found = answers_of(kind, without_cut(kind, columns), risk)
+            return of_cut(kind, columns, found)
         if kind in _PERCENTILES:
             return percentile_of_kept(Ordered(*columns), risk, kind.endswith(_OF_HITS))
         if kind == "distinct":

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from millpond.catalog import KEPT_COLUMNS, Catalog
+from millpond.catalog import KEPT_COLUMNS, Catalog, Tolerance
 from millpond.cql.algebra import (
     Filter,
     HopWindow,
@@ -18,6 +18,7 @@ from millpond.cql.algebra import (
     RangeWindow,
     RowsWindow,
     Sample,
+    SetOperation,
     StreamScan,
     WithTime,
 )
@@ -25,9 +26,10 @@ from millpond.cql.check.scope import shifted
 from millpond.cql.check.told_apart import conjuncts, fixed_columns, keys_of, subqueries_in
 from millpond.cql.expressions import Column, Expression, children, walk, with_children
 from millpond.cql.node import Node
+from millpond.cql.text.durations import ticks
 from millpond.cql.text.places import StatementError
-from millpond.cql.text.syntax import Name
-from millpond.schema import Schema
+from millpond.cql.text.syntax import Duration, Name
+from millpond.schema import FOREVER, Schema
 
 
 class NoBoundError(Exception):
@@ -115,15 +117,55 @@ class KeptInput:
 
     def over(self, kept: str) -> Node:
         """The join over what is kept of the stream under a name, with no condition yet."""
-        fields = (*self.scan.schema.fields, *KEPT_COLUMNS)
-        return self.joined(self.window.with_inputs((StreamScan(kept, Schema(fields)),)))
+        return self.joined(self._windowed(self.window, kept))
 
-    def grain(self, is_snapshot: bool) -> int:
-        """By so many ticks its window moves; a snapshot is one of every instant."""
+    def over_shortened(self, tolerance: Tolerance) -> Node:
+        """The join over a window that may be shortened: tuples that stay for all of it, those that
+        stay for the shortest, and from then on what is known of these."""
+        window, shortest = self.window, tolerance.shortest_ticks
+        if not isinstance(window, RangeWindow) or shortest is None:
+            return self.over(tolerance.kept)
+        short = replace(window, length_ticks=shortest)
+        whole = self._windowed(window, tolerance.kept)
+        young = self._windowed(short, tolerance.young)
+        gone, early = (self._windowed(each, tolerance.cut) for each in (window, short))
+        rest = SetOperation(gone, early, "except", all=True)
+        both = SetOperation(whole, young, "union", all=True)
+        return self.joined(SetOperation(both, rest, "union", all=True))
+
+    def _windowed(self, window: RangeWindow | HopWindow, name: str) -> Node:
+        fields = (*self.scan.schema.fields, *KEPT_COLUMNS)
+        return window.with_inputs((StreamScan(name, Schema(fields)),))
+
+    def shortest(self, length: Duration | None, tick_microseconds: int) -> int | None:
+        """So many ticks its window has at least, as is said; None if that is not said."""
+        if length is None:
+            return None
+        unit = None if length.unit is None else length.unit.text
+        found = ticks(length.number, unit, tick_microseconds, length.offset)
+        window = self.window
+        if not isinstance(window, RangeWindow):
+            raise StatementError(
+                "WINDOW AT LEAST is of RANGE windows, and of none: TUMBLE and HOP are as long as "
+                "they say; leave it out",
+                length.offset,
+            )
+        if found < 0 or found >= (FOREVER if window.length_ticks is None else window.length_ticks):
+            raise StatementError(
+                f"WINDOW AT LEAST RANGE {found}: it is from 0 to less than the window, which has "
+                f"{window.length_ticks} ticks; leave it out if the window may not be shortened",
+                length.offset,
+            )
+        return found
+
+    def grain(self, is_snapshot: bool, shortest: int | None = None) -> int:
+        """By so many ticks its window moves, shortened or not; a snapshot is one of every
+        instant."""
         if is_snapshot or not isinstance(self.window, RangeWindow):
             return 1
         slide = self.window.slide_ticks or 1
-        return slide if (self.window.length_ticks or 0) % slide == 0 else 1
+        lengths = self.window.length_ticks or 0, shortest or 0
+        return slide if all(each % slide == 0 for each in lengths) else 1
 
 
 def kept_input(node: Node, catalog: Catalog, of_rows: bool = False) -> KeptInput:

@@ -194,6 +194,9 @@ class _Rows:
         if is_distinct and plan.is_stream:
             word = operations[-1].label().upper() if operations else "DISTINCT"
             raise _refusal(_LATER.format(row=f"a row of {word} that was missed"), said)
+        if said.shortest is not None:
+            word = "WINDOW AT LEAST is of counts, sums and other numbers, which have bounds then"
+            raise _refusal(f"{word}; of rows write FALSE NEGATIVES alone", said)
         if said.error:
             raise _refusal("ERROR is of numbers; of rows write FALSE NEGATIVES, and", said)
         if STANDS_FOR in map(str.lower, rows.names):

@@ -6,6 +6,7 @@ says for how many it stands. docs/precision.md ("Rows of several rates") has the
 
 from dataclasses import replace
 
+from millpond.approximation.intervals.cut import CUT
 from millpond.cql.coercion import cast
 from millpond.cql.expressions import AggregateCall, Call, Column, Expression, Literal
 from millpond.errors import MillpondError
@@ -100,7 +101,11 @@ class KeptSums:
     """The sums of a query; ``dropped``: where the column of a kept stream stands that says for how
     many a row stands; ``passes``: whether a kept tuple passes WHERE, if there is one."""
 
-    def __init__(self, dropped: int, passes: Expression | None, risk: float) -> None:
+    def __init__(
+        self, dropped: int, passes: Expression | None, risk: float, is_cut: bool = False
+    ) -> None:
+        """``is_cut``: windows may be shortened, so that nothing is known by chance."""
+        self._is_cut = is_cut
         self._calls: dict[AggregateCall, None] = {}
         self._dropped = Column(dropped, Type.BIGINT, "dropped")
         self._weight = Column(dropped + 1, Type.DOUBLE, "weight")
@@ -138,7 +143,7 @@ class KeptSums:
             is_sampled = _compare(">", self._rest, _NONE)
             known = Call("case", (is_sampled, total, hits), Type.BIGINT)
             return Plain(*[known] * len(SIDES))
-        return Bounded(hits, self._rest, "count", self._risk, self._counts(value))
+        return self._bounded(hits, "count", self._counts(value))
 
     def total(self, function: str, argument: Expression | None, type_: Type) -> Bounded:
         """The sum of a column, or its mean."""
@@ -146,7 +151,7 @@ class KeptSums:
             raise MillpondError(f"internal: {function} of nothing")
         exact = self._added(function, self._of_hits(argument), type_)
         kind = function if self._passes is None else f"{function}_of_hits"
-        return Bounded(exact, self._rest, kind, self._risk, self._sums(argument))
+        return self._bounded(exact, kind, self._sums(argument))
 
     def deviation(self, function: str, argument: Expression | None) -> Bounded:
         """The variance of a column, or its standard deviation."""
@@ -161,7 +166,7 @@ class KeptSums:
             self._weighed(square, 0),
         )
         kind = function if self._passes is None else f"{function}_of_hits"
-        return Bounded(exact, self._rest, kind, self._risk, (*self._sums(argument), *squares))
+        return self._bounded(exact, kind, (*self._sums(argument), *squares))
 
     def percentile(self, argument: Expression | None, fraction: float) -> Bounded:
         """The percentile of a column at a fraction."""
@@ -172,7 +177,19 @@ class KeptSums:
         landmarks = AggregateCall("landmarks", self._of_hits(real), Type.BINARY, False, fraction)
         kind = "percentile" if self._passes is None else "percentile_of_hits"
         sums = *self._counts(argument), *ends, self._column(landmarks)
-        return Ranked(kind, self._risk, sums)
+        return Ranked(*self._said(kind), (*self._seen, *sums))
+
+    def _bounded(self, exact: Expression, kind: str, sums: tuple[Expression, ...]) -> Bounded:
+        return Bounded(exact, self._rest, *self._said(kind), (*self._seen, *sums))
+
+    def _said(self, kind: str) -> tuple[str, float]:
+        return CUT + kind if self._is_cut else kind, self._risk
+
+    @property
+    def _seen(self) -> tuple[Column, ...]:
+        """The number of kept tuples, where a window may have been shortened."""
+        is_kept = when(self._is_kept, value=_ONE)
+        return (self._added("count", is_kept),) if self._is_cut else ()
 
     def _sums(self, argument: Expression) -> tuple[Expression, ...]:
         """The counts, sums and ends of the values of a column."""
@@ -193,7 +210,7 @@ class KeptSums:
         seen = self._added("count", self._of_hits(argument), distinct=True)
         sure = self._added("count", self._of_hits(argument, is_drawn=False), distinct=True)
         sums = self._rest, seen, sure, *self._weights
-        return Bounded(seen, self._rest, "distinct", self._risk, sums)
+        return self._bounded(seen, "distinct", sums)
 
     def extreme(self, function: str, argument: Expression | None) -> Bounded:
         """The least or largest value: known without WHERE, else bounded on one side."""

@@ -101,8 +101,8 @@ def altered_tolerance(
     plan, tolerance = _tolerant_anew(entry, said, catalog)
     if tolerance.kept != entry.tolerates.kept:
         raise StatementError(
-            f'query "{entry.name}" reads what is kept by another SHED BY, or none: say it as it '
-            f"is, {entry.tolerates}, or DROP the query and CREATE it anew",
+            f'query "{entry.name}" reads what is kept by another SHED BY or WINDOW AT LEAST, or '
+            f"none: say it as it is, {entry.tolerates}, or DROP the query and CREATE it anew",
             said.offset,
         )
     return (None if plan == entry.plan else plan), tolerance
@@ -138,7 +138,7 @@ class _Parts:
     """A query that can be answered from a sample, taken apart; any other is refused."""
 
     def __init__(self, plan: Node, said: Tolerating, catalog: Catalog) -> None:
-        self._said = said
+        self._said, self._tick_microseconds = said, catalog.tick_microseconds
         self._wrapper = plan if isinstance(plan, Istream | Dstream | Rstream) else None
         top = plan if self._wrapper is None else self._wrapper.input
         if not isinstance(top, Project):
@@ -153,6 +153,11 @@ class _Parts:
         except NoBoundError as no_bound:
             raise StatementError(f"TOLERATE: {no_bound}", said.offset) from None
         self._own = self._input.own
+        if said.error and said.shortest is not None:
+            raise self._refusal(
+                "how wide the bounds of a shortened window are is not known before, so ERROR and "
+                "WINDOW AT LEAST do not go together; leave one of them out, or"
+            )
         if said.error and plan.is_stream:
             raise self._refusal(
                 "the error of a stream's elements is not known before they come; write AS RELATION "
@@ -170,18 +175,21 @@ class _Parts:
         shed_by = self._input.shed_by(self._said.shed_by)
         if shed_by and self._drawn_by:
             raise self._refusal("SHED BY is of tuples, and for count(DISTINCT) values are drawn")
+        shortest = self._input.shortest(self._said.shortest, self._tick_microseconds)
         return Tolerance(
-            self._said.least_percent,
+            self._said.needed_percent,
             self._said.confidence_percent,
             self._input.scan.name,
             tuple(each - self._own.start for each in sorted(self._keys)),
             tuple(sorted({each - self._own.start for each in self._ranged} | set(shed_by))),
-            self._input.grain(isinstance(self._wrapper, Rstream)),
+            self._input.grain(isinstance(self._wrapper, Rstream), shortest),
             self._said.error,
             self._said.is_relative,
             tuple(each - self._own.start for each in self._drawn_by),
             shed_by=shed_by,
             shed_name=self._said.shed_by.text if self._said.shed_by else "",
+            shortest_ticks=shortest,
+            window_bytes=self._said.window_bytes,
         )
 
     @property
@@ -240,12 +248,13 @@ class _Parts:
 
     def rewritten(self) -> Node:
         """The plan over what is kept."""
-        below = self._input.over(self.tolerance.kept)
+        below = self._input.over_shortened(self.tolerance)
         by_key, others = self._conditions()
         for each in by_key:
             below = Filter(below, each)
         below, passes = _with_hits(below, self._own.stop, others)
-        sums = KeptSums(self._own.stop, passes, 1 - self._said.confidence_percent / 100)
+        risk, is_cut = 1 - self._said.confidence_percent / 100, self._said.shortest is not None
+        sums = KeptSums(self._own.stop, passes, risk, is_cut)
         answers = [self._answer(call, sums) for call in self._aggregate.aggregates]
         sure = [] if passes is None else self._sure(sums)
         keys = tuple(map(self._input.moved, self._aggregate.keys))

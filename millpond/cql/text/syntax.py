@@ -146,7 +146,8 @@ class Start:
 @dataclass(frozen=True)
 class Tolerating:
     """TOLERATE (SAMPLE AT LEAST … PERCENT, ERROR … [PERCENT], CONFIDENCE … PERCENT, FALSE NEGATIVES
-    … PERCENT, FALSE POSITIVES … PERCENT, SHED BY …), or EXACT."""
+    … PERCENT, FALSE POSITIVES … PERCENT, SHED BY …, WINDOW AT LEAST RANGE …, MEMORY …), or EXACT.
+    """
 
     is_exact: bool
     offset: int
@@ -161,6 +162,18 @@ class Tolerating:
     """The column by which tuples are dropped first that have little of it."""
     is_unsaid: bool = False
     """Whether the query does not say so itself: it is exact then if it has no bounds."""
+    shortest: Duration | None = None
+    """The shortest that its window may be."""
+    window_bytes: int | None = None
+    """What its window may take before it is shortened."""
+    is_of_samples: bool = False
+    """Whether something is said that a smaller sample would be for."""
+
+    @property
+    def needed_percent(self) -> float:
+        """How many tuples have to be kept: who tolerates another window alone reads all."""
+        is_whole = self.shortest is not None and not self.is_of_samples
+        return 100.0 if is_whole else self.least_percent
 
     @property
     def is_of_sets(self) -> bool:

@@ -6,16 +6,15 @@ from millpond.cql.text.cursor import Cursor
 from millpond.cql.text.places import StatementError
 from millpond.cql.text.syntax import Tolerating
 from millpond.cql.text.tokens import tokenize
+from millpond.settings import parse_bytes
 
-_WINDOW = (
-    "windows are not shortened while a query runs; leave this out, and write REDUCED TO (WINDOW OF "
-    "source = RANGE …) for one that is shorter from the start"
-)
+_MEMORY = "an amount of memory such as 512 KB or 4 MB"
 
 
 def tolerating_clause(cursor: Cursor) -> Tolerating:
     """EXACT, or TOLERATE (SAMPLE AT LEAST n PERCENT, ERROR n [PERCENT], CONFIDENCE n PERCENT, FALSE
-    NEGATIVES n PERCENT, FALSE POSITIVES n PERCENT, SHED BY column), each at most once."""
+    NEGATIVES n PERCENT, FALSE POSITIVES n PERCENT, SHED BY column, WINDOW AT LEAST RANGE length,
+    MEMORY amount), each at most once."""
     offset = cursor.offset
     if cursor.accept("EXACT"):
         return Tolerating(True, offset)
@@ -26,6 +25,12 @@ def tolerating_clause(cursor: Cursor) -> Tolerating:
         if not cursor.accept(","):
             break
     cursor.expect(")")
+    if said.window_bytes is not None and said.shortest is None:
+        raise StatementError(
+            "MEMORY is that of a window which may be shortened: write WINDOW AT LEAST RANGE length "
+            "beside it, or leave it out",
+            offset,
+        )
     return said
 
 
@@ -38,10 +43,11 @@ def tolerating_by_default(words: str, offset: int) -> Tolerating:
 
 def _with_part(cursor: Cursor, said: Tolerating, seen: set[str]) -> Tolerating:
     offset = cursor.offset
-    if cursor.word() == "WINDOW":
-        raise StatementError(_WINDOW, offset)
-    words = ("SAMPLE", "ERROR", "CONFIDENCE", "FALSE", "SHED")
-    wanted = "SAMPLE AT LEAST, ERROR, CONFIDENCE, FALSE NEGATIVES or POSITIVES, or SHED BY"
+    words = ("SAMPLE", "ERROR", "CONFIDENCE", "FALSE", "SHED", "WINDOW", "MEMORY")
+    wanted = (
+        "SAMPLE AT LEAST, ERROR, CONFIDENCE, FALSE NEGATIVES or POSITIVES, SHED BY, WINDOW AT "
+        "LEAST or MEMORY"
+    )
     kind = cursor.choice(wanted, *words)
     if kind == "FALSE":
         kind = cursor.choice("NEGATIVES or POSITIVES", "NEGATIVES", "POSITIVES")
@@ -50,7 +56,8 @@ def _with_part(cursor: Cursor, said: Tolerating, seen: set[str]) -> Tolerating:
     seen.add(kind)
     if kind == "ERROR":
         error = _error(cursor)
-        return replace(said, error=error, is_relative=cursor.accept("PERCENT"))
+        is_relative = cursor.accept("PERCENT")
+        return replace(said, error=error, is_relative=is_relative, is_of_samples=True)
     if kind == "SHED":
         cursor.expect("BY")
         return replace(said, shed_by=cursor.name("a column of the stream"))
@@ -60,8 +67,24 @@ def _with_part(cursor: Cursor, said: Tolerating, seen: set[str]) -> Tolerating:
         return replace(said, false_positives=_false_percent(cursor, "POSITIVES"))
     if kind == "CONFIDENCE":
         return replace(said, confidence_percent=percent(cursor, below=100))
+    if kind == "MEMORY":
+        return replace(said, window_bytes=_bytes(cursor))
     cursor.expect("AT", "LEAST")
-    return replace(said, least_percent=percent(cursor))
+    if kind == "WINDOW":
+        cursor.expect("RANGE")
+        return replace(said, shortest=cursor.duration("a length"))
+    return replace(said, least_percent=percent(cursor), is_of_samples=True)
+
+
+def _bytes(cursor: Cursor) -> int:
+    """An amount of memory."""
+    offset = cursor.offset
+    number = cursor.number(_MEMORY)
+    unit = cursor.name("a unit of memory").text if cursor.word() not in (",", ")") else ""
+    try:
+        return parse_bytes(f"{number} {unit}")
+    except ValueError as error:
+        raise StatementError(f"MEMORY {number} {unit}: it is {error}", offset) from None
 
 
 def _error(cursor: Cursor) -> float:

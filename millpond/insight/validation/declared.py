@@ -35,7 +35,8 @@ def entries_of_inputs(catalog: Catalog, inputs: Inputs) -> Iterator[str]:
     """Each stream and relation of the catalog has an intake with its entry, and no other has."""
     streams = {each.identity: each for each in catalog.of_kind(StreamEntry)}
     relations = {each.identity: each for each in catalog.of_kind(RelationEntry)}
-    kept = (each.tolerates.kept for each in catalog.of_kind(QueryEntry) if each.tolerates)
+    tolerated = (each.tolerates for each in catalog.of_kind(QueryEntry) if each.tolerates)
+    kept = (name for each in tolerated for name in each.all_kept)
     streams |= {StreamId(name): catalog.get(name) for name in kept}
     yield from different("streams of the catalog and of the inputs", streams, inputs.streams)
     yield from different("relations of the catalog and of the inputs", relations, inputs.relations)
