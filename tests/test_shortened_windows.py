@@ -127,6 +127,7 @@ ROWS = st.lists(
 )
 
 
+@pytest.mark.slow
 @examples(16)
 @given(ROWS, st.sampled_from(sorted(WINDOWS)), st.data())
 def test_bounds_hold_at_every_time_whatever_is_cut(rows, window, data):
@@ -186,6 +187,7 @@ def run(pages=1, store=None, others=(), cuts=CUTS, **settings):
     return found
 
 
+@pytest.mark.slow
 def test_what_is_cut_depends_on_no_pages_strategy_other_queries_or_restarts(tmp_path):
     once = run()
     assert once["whole"][1] == 120
@@ -194,6 +196,7 @@ def test_what_is_cut_depends_on_no_pages_strategy_other_queries_or_restarts(tmp_
     assert run(store=str(tmp_path / "store")) == once
 
 
+@pytest.mark.slow
 def test_who_is_exact_reads_all_and_whole_windows_are_exact_to_the_bit():
     exact, whole = engine_with(SOME, "EXACT"), engine_with(SOME, said(3))
     beside = engine_with({f"{name}_cut": text for name, text in SOME.items()}, said(3, True))
@@ -273,6 +276,7 @@ def memory(engine, kind, name):
     return engine.entities().get(kind, name).get("memory")
 
 
+@pytest.mark.slow
 def test_memory_is_changed_while_it_runs_by_every_door(caplog):
     engine = engine_with({"q": QUERIES["whole"].format("RANGE 100")}, said(2))
     most = 0
@@ -303,6 +307,7 @@ def test_memory_is_changed_while_it_runs_by_every_door(caplog):
         engine.change_memory("plain", 5)
 
 
+@pytest.mark.slow
 def test_memory_is_allotted_to_the_heaviest_and_windows_are_whole_again_after_a_burst(monkeypatch):
     two = {name: QUERIES[name].format("RANGE 60") for name in ("whole", "grouped")}
     engine = engine_with(two, said(2), budget="1 MB")
