@@ -178,10 +178,11 @@ _DEVIATIONS = {
 
 _PERCENTILES = ("percentile", f"percentile{_OF_HITS}")
 
-COLUMNS = {kind: len(fields(Sums)) for kind in _KINDS} | {
+_USUAL = {kind: len(fields(Sums)) for kind in _KINDS} | {
     **{kind: len(fields(Ordered)) for kind in _PERCENTILES},
     **{kind: len(fields(Squares)) for kind in _DEVIATIONS},
     "count": len(fields(Counts)),
     "distinct": len(fields(Different)),
 }
+COLUMNS = _USUAL | {f"{CUT}{kind}": sums + 1 for kind, sums in _USUAL.items()}
 """How many sums each kind of answer is made of."""
