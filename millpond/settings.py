@@ -33,7 +33,7 @@ OFF = "off"
 DISK = "disk"
 """The durability that outlives a loss of power."""
 
-OF_THE_OWNER = ("store", "traces")
+OF_THE_OWNER = ("store", "traces", "working_directory")
 """Settings for who starts the process, and not for who asks a server."""
 
 _UNIT_BYTES = {"": 1, "B": 1, "K": 2**10, "KB": 2**10, "M": 2**20, "MB": 2**20}
@@ -240,6 +240,7 @@ class Change(StrEnum):
 
     ANY_TIME = "at any time"
     FIRST = "by the first statement"
+    BEFORE_STORE = "before the store"
     BEFORE_STREAMS = "before the first stream"
     SOURCES_TO_COME = "for sources declared later"
     BEFORE_QUERIES = "before the first query"
@@ -451,8 +452,16 @@ class Settings:
     store: str = _option(
         "memory",
         _word,
-        "where pages and states are kept: memory, or a directory that all hosts see",
+        "where pages and states are kept: memory, a directory that all hosts see, or an address "
+        "(s3://bucket/name)",
         change=Change.FIRST,
+    )
+    working_directory: str = _option(
+        AUTO,
+        _word,
+        "where copies of the files lie, of a store at an address; auto: where temporary files do; "
+        "on a cluster a directory that all hosts see",
+        change=Change.BEFORE_STORE,
     )
     durability: str = _option(
         "process",

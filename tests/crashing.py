@@ -21,14 +21,16 @@ def die(engine: Engine) -> None:
         engine.runtime.under_way.close(time.monotonic() + PATIENCE_SECONDS)
     log, engine.journal._log = engine.journal._log, None
     if log is not None:
-        os.close(log._file)
+        log.close()
+    if engine.journal._end is not None:
         engine.journal._end.close()
     lock, engine.store._lock = engine.store._lock, None
     if lock is not None:
         os.close(lock)
     lease, engine.store.lease = engine.store.lease, None
-    if lease is not None:
-        lease.let_go()
+    for each in (lease, engine.store.remote and engine.store.remote.lease):
+        if each is not None:
+            each.let_go()
 
 
 class Mortal:

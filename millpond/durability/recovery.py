@@ -46,6 +46,7 @@ def replay(queries: Queries, prepare: Prepare = lambda record: None) -> None:
         prepare(record)
         queries.apply([transition_of(record, ground.store, ground.catalog.functions)])
     ground.store.replayed()
+    ground.journal.make_copies()
     queries.failures.told()
     ground.memory.recovered()
     if queries.has_runtime:

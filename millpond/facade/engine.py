@@ -62,11 +62,12 @@ from millpond.scheduling.strategy import Strategy
 from millpond.scheduling.strategy_text import DIRECT
 from millpond.scheduling.threads.unthreaded import Unthreaded
 from millpond.schema import Type
-from millpond.settings import DISK, OFF, Settings
+from millpond.settings import AUTO, DISK, OFF, Settings
 from millpond.sharing.ground import Ground
 from millpond.sharing.queries import Queries
 from millpond.spark.lazy import LazySpark
 from millpond.storage.journal import Journal
+from millpond.storage.objects.objects import is_address
 from millpond.storage.queues import Queue
 from millpond.storage.statement_memory import StatementMemory
 from millpond.storage.store import Store
@@ -155,7 +156,11 @@ class Engine:
         self._watch = Watch(self.queries)
 
     def _open_store(self, location: str) -> None:
-        store = Store(location, forces=self.settings.durability == DISK)
+        settings = self.settings
+        parent = None
+        if settings.working_directory != AUTO and is_address(location):
+            parent = Path(settings.working_directory).expanduser().absolute()
+        store = Store(location, parent, forces=settings.durability == DISK)
         try:
             journal = Journal(store)
         except BaseException:

@@ -51,6 +51,8 @@ def refuse_setting(queries: Queries, action: SetOption) -> None:
         raise StateError(
             "SET durability is about a store that lasts: SET store = 'DIRECTORY' first, or --store"
         )
+    if settings.working_directory != ground.settings.working_directory and ground.store.is_durable:
+        raise StateError("SET working_directory comes before SET store, which makes use of it")
     engine_strategy(settings.strategy, settings.budget_bytes, settings.mode)
     check_packages(settings)
     apply(action, ground.catalog.copy())

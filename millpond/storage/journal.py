@@ -15,6 +15,8 @@ from millpond.storage.faults import forcing, naming
 from millpond.storage.formats import Record
 from millpond.storage.log import CommitLog, LogEnd
 from millpond.storage.mark import LOG, NAME, way_out
+from millpond.storage.objects.log import ObjectLog
+from millpond.storage.objects.remote import Remote
 from millpond.storage.store import END, Store
 from millpond.storage.transitions import Transition
 
@@ -32,7 +34,7 @@ class Journal:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._log: CommitLog | None = None
+        self._log: CommitLog | ObjectLog | None = None
         self._end: LogEnd | None = None
         self._records: list[Record] = []
         self._most_bytes = LOG_BYTES
@@ -46,7 +48,10 @@ class Journal:
         if store.is_durable:
             try:
                 with naming(store.directory):
-                    self._open()
+                    if store.remote is None:
+                        self._open()
+                    else:
+                        self._open_remote(store.remote)
             except BaseException:
                 store.close()
                 raise
@@ -66,6 +71,11 @@ class Journal:
         else:
             self._read(path, identity)
             store.prepare()
+
+    def _open_remote(self, remote: Remote) -> None:
+        """Takes a store at an address, and makes copies of the files that its log knows."""
+        self._store.prepare()
+        self._log, self._records = remote.log(self._store)
 
     def _read(self, path: Path, identity: str) -> None:
         if not path.is_file():
@@ -157,7 +167,7 @@ class Journal:
         self.on_written()
 
     @contextmanager
-    def _forcing(self, log: CommitLog) -> Iterator[None]:
+    def _forcing(self, log: CommitLog | ObjectLog) -> Iterator[None]:
         """Has files be on the disk before the log speaks of them.
 
         What could not be forced is in doubt, and stays so until the store is opened again: the
@@ -167,7 +177,7 @@ class Journal:
             raise UnforcedError(str(self._doubt), self._doubt.errno)
         try:
             log.forces = self._store.forces
-            if log.forces:
+            if log.forces and isinstance(log, CommitLog):
                 self._store.force()
                 self._force_beginning(log)
             yield
@@ -220,6 +230,12 @@ class Journal:
         """What earlier runs have noted."""
         records, self._records = self._records, []
         yield from records
+
+    def make_copies(self) -> None:
+        """Has the files be here that the log knows, of a store that is elsewhere."""
+        if isinstance(self._log, ObjectLog):
+            self._log.fetch(self._store.file_names)
+            self._log.remove_garbage()
 
     def abandon(self) -> None:
         """Writes nothing more: the store is to stay as it was found."""

@@ -1,8 +1,9 @@
 """Where an engine keeps what its steps write: one directory, in memory or on disk.
 
 ``memory`` is a directory of the process's own, in shared memory where the machine has it; it goes
-with the process. A directory that the user names stays, and has a commit log beside the files. Both
-have the same layout, so a step does not know which one it writes to.
+with the process. A directory that the user names stays, and has a commit log beside the files. Of a
+store at an address (`millpond.storage.objects`) the directory has copies to work on, and goes with
+the process too. All have the same layout, so a step does not know which one it writes to.
 """
 
 import atexit
@@ -30,6 +31,8 @@ from millpond.storage.faults import FULL, forcing, naming, store_fault, writing
 from millpond.storage.files import ARROW, PARQUET, read_rows, write_rows
 from millpond.storage.lease import Lease, locked, refuse_driven
 from millpond.storage.mark import Mark, way_out
+from millpond.storage.objects.objects import RESTORE, is_address
+from millpond.storage.objects.remote import Remote
 from millpond.storage.sums import Sum, difference, length_difference, sum_of
 
 PREFIX = "millpond-pages-"
@@ -94,24 +97,29 @@ class Store:
     def __init__(
         self, location: Path | str = MEMORY, parent: Path | None = None, forces: bool = False
     ) -> None:
+        """``parent``: where the directory of a store is that has none of its own."""
         self.forces = forces
         """Whether what is acknowledged is forced onto the disk, to outlive a loss of power."""
         self.is_durable = str(location) != MEMORY
+        self.directory: Path
         self._disk_lock: int | None = None
         self.lease: Lease | None = None
-        """The right to write, of a store that stays."""
-        if self.is_durable:
+        """The right to write, of a directory that stays."""
+        self.remote = Remote.opened(str(location)) if is_address(str(location)) else None
+        """Of a store at an address: what is there."""
+        if self.remote is not None:
+            self._make_own(parent or Path(tempfile.gettempdir()))
+            self.mark = self.remote.mark(self.directory)
+        elif self.is_durable:
             self.directory = _made(Path(location))
             self._lock = locked(self.directory)
             self.mark = self._marked()
             lock, self._lock = self._lock, None
             self.lease = Lease.taken(self.directory, lock)
         else:
-            parent = parent or _memory_directory() or Path(tempfile.gettempdir())
-            _remove_abandoned(parent)
-            self.directory = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
-            self._lock = locked(self.directory)
-            atexit.register(self.close)
+            self._make_own(parent or _memory_directory() or Path(tempfile.gettempdir()))
+        self.place = str(self.directory if self.remote is None else self.remote.objects.address)
+        """What users call it."""
         self.run = 0
         """How often the store was opened: files of different runs never share a name."""
         self.bytes = 0
@@ -141,10 +149,19 @@ class Store:
         if not self.is_durable:
             self.prepare()
 
+    def _make_own(self, parent: Path) -> None:
+        """Makes a directory that goes with the process."""
+        _remove_abandoned(parent)
+        with naming(parent):
+            self.directory = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
+        self._lock = locked(self.directory)
+        atexit.register(self.close)
+
     def refuse_lost(self) -> None:
         """Refuses to go on with a store that another engine has taken."""
-        if self.lease is not None:
-            self.lease.check()
+        lease = self.lease if self.remote is None else self.remote.lease
+        if lease is not None:
+            lease.check()
 
     def _marked(self) -> Mark:
         try:
@@ -164,7 +181,7 @@ class Store:
         except BaseException:
             self.close()
             raise
-        if self.is_durable:
+        if self._stays:
             self._empty_slots()
 
     # -- names nobody else uses ------------------------------------------------------------
@@ -346,12 +363,22 @@ class Store:
 
     def force(self) -> None:
         """Forces the files written since the last time, and all that an earlier run has left."""
-        with self._guard:
-            loose = self._loose.difference(self._doomed)
+        if self.remote is not None:
+            return  # they are only copies
+        loose = self.loose()
         with forcing(self.directory):
             force_files(map(self.path, loose))
+        self.are_put(loose)
+
+    def loose(self) -> set[str]:
+        """The files that are needed and not yet where they stay."""
         with self._guard:
-            self._loose -= loose
+            return self._loose.difference(self._doomed)
+
+    def are_put(self, names: set[str]) -> None:
+        """Some files are where they stay."""
+        with self._guard:
+            self._loose -= names
 
     def note_line(self, line: Mapping[str, Any], name: str, key: str) -> None:
         """The same of what a task has answered, if it has written such a file."""
@@ -390,8 +417,14 @@ class Store:
 
     def replayed(self) -> None:
         """The log is read: what it says of files is to be held against them before they count."""
-        self._unread, self._loose = set(self._sums), set(self._sums)
+        self._unread = set(self._sums)
+        self._loose = set(self._sums) if self.remote is None else set()
         self._doomed = [name for name in self._doomed if name in self._sums]
+
+    @property
+    def file_names(self) -> set[str]:
+        """The files that the log knows."""
+        return set(self._sums)
 
     def faults(self, names: Iterable[str], is_whole: bool = True) -> dict[str, str]:
         """What is wrong with which of some files; of their lengths only, if not ``is_whole``."""
@@ -427,8 +460,8 @@ class Store:
             said = [f"{name} {fault}" for name, fault in list(faults.items())[:MOST_NAMED]]
             more = len(faults) - len(said)
             said += [f"and {more} more"] if more else []
-            way = way_out(self.directory)
-            raise DamageError(f"store {self.directory}: {'; '.join(said)}; {way}")
+            way = way_out(self.directory) if self.remote is None else RESTORE
+            raise DamageError(f"store {self.place}: {'; '.join(said)}; {way}")
 
     def account(self, change: int) -> None:
         """Counts bytes in or out; from any thread."""
@@ -463,12 +496,12 @@ class Store:
         if self._lock is None and not self.directory.exists():
             self._unlock()
             return
-        if self.is_durable and self.lease is None:
+        if self._stays and self.lease is None:
             return  # it was closed before; what lies there may be another engine's by now
         if self.lease is not None and not self.lease.is_held:
             self._unlock()  # what lies there is another engine's
             return
-        if self.is_durable:
+        if self._stays:
             self._empty_slots()
             with contextlib.suppress(OSError):  # something is there that is not ours
                 (self.directory / "slots").rmdir()
@@ -479,6 +512,11 @@ class Store:
             atexit.unregister(self.close)
         self._unlock()
 
+    @property
+    def _stays(self) -> bool:
+        """Whether the directory is the store, and does not go with the process."""
+        return self.is_durable and self.remote is None
+
     def _unlock(self) -> None:
         for lock in (self._lock, self._disk_lock):
             if lock is not None:
@@ -486,7 +524,9 @@ class Store:
         self._lock = self._disk_lock = None
         if self.lease is not None:
             self.lease.close()
-            self.lease = None
+        if self.remote is not None:
+            self.remote.lease.close()
+        self.lease = None
 
 
 def is_own(identity: str, name: str) -> bool:
@@ -523,11 +563,6 @@ def _unlinked(file: Path) -> bool:
 
 
 def _made(directory: Path) -> Path:
-    if directory.parts and directory.parts[0].endswith(":"):  # as in s3://bucket
-        raise StateError(
-            f"store {directory}: object stores and hdfs:// are no directories; name a directory "
-            "that all hosts see"
-        )
     directory = directory.expanduser().absolute()
     try:
         directory.mkdir(parents=True, exist_ok=True)

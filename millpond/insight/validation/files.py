@@ -154,7 +154,7 @@ def end_of_log(store: Store, journal: Journal) -> Iterator[str]:
     """A store that lasts has a log, and no more of it is said to be whole than is written."""
     if store.is_durable != journal.is_durable:
         yield "notes go nowhere: the store has no open log, or its log is still being read"
-    if journal._log is None:
+    if journal._log is None or store.remote is not None:
         return
     if not store.path(LOG).exists():
         yield f"the log {LOG} is not there"
