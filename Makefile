@@ -83,6 +83,8 @@ fuzz: $(STAMP) ## fresh examples for the property tests (EXAMPLES=10 times as ma
 	$(BIN)/python -m tests.connectors.mqtt_kills --n $(KILLS)
 	$(BIN)/python -m tests.connectors.postgres_kills --n $(KILLS)
 	$(BIN)/python -m tests.connectors.source_kills --n $(KILLS)
+	$(BIN)/python -m tests.object_kills --n $(KILLS)
+	$(BIN)/python -m tests.object_faults --n $(N)
 	$(BIN)/python -m tests.damage --n 2000
 	$(BIN)/python -m tests.power --n 2000
 	$(BIN)/python -m tests.covering --seeds $(SEEDS)

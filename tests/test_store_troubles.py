@@ -357,11 +357,17 @@ def test_a_push_that_is_refused_does_not_use_its_key(two):
     assert arrived(two)["s"] == 1
 
 
-@pytest.mark.parametrize("address", ["s3://bucket/millpond", "hdfs://host/there", "gs://b"])
-def test_an_object_store_is_refused_and_nothing_is_made(address, tmp_path, monkeypatch):
+@pytest.mark.parametrize("address", ["s3:/bucket/millpond", "hdfs://host/there", "s3://"])
+def test_an_address_of_another_kind_is_refused_and_nothing_is_made(address, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(StateError, match="are no directories; name a directory"):
+    with pytest.raises(StateError, match="an address is s3://bucket/name"):
         Engine(store=address)
-    with Engine() as engine, pytest.raises(MillpondError, match="are no directories"):
+    with Engine() as engine, pytest.raises(MillpondError, match="what else is a directory"):
         engine.execute(f"SET store = '{address}'")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_working_directory_is_named_before_the_store(tmp_path):
+    early = pytest.raises(MillpondError, match="SET working_directory comes before SET store")
+    with Engine(store=tmp_path / "store") as engine, early:
+        engine.execute(f"SET working_directory = '{tmp_path}'")

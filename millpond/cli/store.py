@@ -8,6 +8,7 @@ import typer
 from millpond.cli.faults import report
 from millpond.facade.repair import repair
 from millpond.facade.upgrade import upgrade
+from millpond.storage.objects.objects import is_address
 from millpond.storage.soundness import check, held
 
 EXIT_DAMAGED = 1
@@ -18,7 +19,20 @@ store = typer.Typer(
     rich_markup_mode=None,
 )
 
-Directory = Annotated[Path, typer.Argument(metavar="DIR", help="the directory of the store")]
+
+def _no_address(given: Path) -> Path:
+    if is_address(str(given)):
+        raise typer.BadParameter(
+            "a store at an address is read through by the engine that opens it; this is for "
+            "directories"
+        )
+    return given
+
+
+Directory = Annotated[
+    Path,
+    typer.Argument(metavar="DIR", help="the directory of the store", callback=_no_address),
+]
 
 
 @store.command("check")

@@ -108,7 +108,8 @@ class Store:
         self.remote = Remote.opened(str(location)) if is_address(str(location)) else None
         """Of a store at an address: what is there."""
         if self.remote is not None:
-            self._make_own(parent or Path(tempfile.gettempdir()))
+            prefix = f"{PREFIX}{self.remote.identity}-"
+            self._make_own(parent or Path(tempfile.gettempdir()), prefix)
             self.mark = self.remote.mark(self.directory)
         elif self.is_durable:
             self.directory = _made(Path(location))
@@ -149,11 +150,11 @@ class Store:
         if not self.is_durable:
             self.prepare()
 
-    def _make_own(self, parent: Path) -> None:
+    def _make_own(self, parent: Path, prefix: str = PREFIX) -> None:
         """Makes a directory that goes with the process."""
-        _remove_abandoned(parent)
+        _remove_abandoned(parent, prefix)
         with naming(parent):
-            self.directory = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
+            self.directory = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
         self._lock = locked(self.directory)
         atexit.register(self.close)
 
@@ -573,9 +574,9 @@ def _made(directory: Path) -> Path:
     return directory
 
 
-def _remove_abandoned(parent: Path) -> None:
+def _remove_abandoned(parent: Path, prefix: str = PREFIX) -> None:
     """Removes the directories of engines that were killed."""
-    for directory in parent.glob(PREFIX + "*"):
+    for directory in parent.glob(prefix + "*"):
         with contextlib.suppress(OSError):  # another engine may be quicker, or another user's
             if time.time() - directory.stat().st_mtime < UNLOCKED_SECONDS:
                 continue

@@ -103,6 +103,8 @@ class ObjectLog:
             bundles, there = set(self._objects.names(FOLDER)), self._there()
             self._refuse_lost_end(there, before)
             said = self._read(there)
+            if said is None:
+                continue
             number = there[-1] + 1 if there else 0
             fence = LogObject(number, self.lease.writer, begins=not there, fences=True)
             if self._objects.create(_name(number), framed(fence)):
@@ -139,13 +141,18 @@ class ObjectLog:
         if before is not None and before.number > last:
             raise self._damage(_name(before.number), "was put there and is gone")
 
-    def _read(self, there: Sequence[int]) -> list[LogObject]:
-        """What is true, oldest first: from the last object on that says all before it."""
+    def _read(self, there: Sequence[int]) -> list[LogObject] | None:
+        """What is true, oldest first: from the last object on that says all before it.
+
+        None if one went meanwhile: whoever had the store before has had it deleted, as needless.
+        """
         said: list[LogObject] = []
         self.bytes = 0
         for last in range(len(there), 0, -AT_ONCE):
             some = there[max(0, last - AT_ONCE) : last]
             for each in reversed(list(self._threads.map(self._read_one, some))):
+                if each is None:
+                    return None
                 self._refuse_gap(each, said)
                 is_void = bool(said) and said[-1].voids
                 said.append(each)
@@ -159,10 +166,10 @@ class ObjectLog:
         if later and each.number + 1 != later[-1].number:
             raise self._damage(_name(each.number + 1), "is missing")
 
-    def _read_one(self, number: int) -> LogObject:
+    def _read_one(self, number: int) -> LogObject | None:
         content = self._objects.get(_name(number))
         if content is None:
-            raise self._damage(_name(number), "is gone: is somebody else at work there?")
+            return None
         said = framing.read(content, number)
         if said is None:
             raise self._damage(_name(number), f"is damaged ({len(content)} bytes)")

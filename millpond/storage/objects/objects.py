@@ -26,7 +26,7 @@ AWAY_SECONDS = 20.0
 RESTORE = "nothing was changed: restore a copy of the objects, or name another address"
 """What to do about damage."""
 
-_CLIENT = {"allow_http": True, "timeout": "60s", "connect_timeout": "5s"}
+_CLIENT = {"allow_http": True, "timeout": "30s", "connect_timeout": "5s"}
 _REASONS = {
     "NoSuchBucket": "there is no such bucket: create it, or name another one",
     "InvalidAccessKeyId": "the server does not know the access key: look at AWS_ACCESS_KEY_ID",

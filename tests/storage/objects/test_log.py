@@ -1,0 +1,140 @@
+"""What the log of a store at an address makes of what goes wrong, with objects in memory."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from obstore.store import MemoryStore
+
+from millpond import Engine
+from millpond.errors import DamageError, MillpondError, StateError
+from millpond.storage.objects import framing, places
+from millpond.storage.objects.framing import LogObject, framed
+from millpond.storage.objects.log import ObjectLog
+from millpond.storage.objects.places import Places
+from tests.object_faults import ADDRESS, SimulatedObjects, small_parts, trial
+
+
+@pytest.fixture
+def objects(monkeypatch):
+    """Objects of a store with a stream that has had some tuples; engines find them."""
+    found = SimulatedObjects(MemoryStore(), lambda kind: None)
+    monkeypatch.setattr("millpond.storage.objects.remote.Objects", lambda address: found)
+    with small_parts(), Engine(store=ADDRESS) as engine:
+        engine.execute(
+            "CREATE STREAM S (t BIGINT) TIMESTAMP BY t; CREATE QUERY q AS SELECT t FROM S"
+        )
+        for t in range(5):
+            engine.push("S", [(t,)] * 200)
+        engine.finish()
+    return found
+
+
+def refused(match):
+    with pytest.raises(DamageError, match=match):
+        Engine(store=ADDRESS)
+
+
+def in_log(objects):
+    return sorted(objects.names("log"))
+
+
+def test_a_log_object_that_is_gone_is_missed(objects):
+    objects.delete([in_log(objects)[3]])
+    refused(r"log/0+3 is missing; nothing was changed")
+
+
+def test_the_end_of_a_log_that_is_gone_is_missed(objects):
+    objects.delete([in_log(objects)[-1]])
+    refused("was put there and is gone")
+
+
+@pytest.mark.parametrize("at", [0, 5, 40, -1])
+def test_a_log_object_that_was_changed_is_found(objects, at):
+    name = in_log(objects)[2]
+    content = bytearray(objects.get(name))
+    content[at] ^= 1
+    objects.put(name, bytes(content))
+    refused(r"log/0+2 is damaged \(\d+ bytes\)")
+
+
+def test_a_log_object_in_the_place_of_another_is_found(objects):
+    names = in_log(objects)
+    objects.put(names[2], objects.get(names[3]))
+    refused(r"log/0+2 is damaged")
+
+
+def test_a_log_object_of_another_format_is_refused(objects):
+    number = len(in_log(objects))
+    later = LogObject(number, "another", format=99, millpond="9.9")
+    objects.put(f"log/{number:020}", framed(later))
+    with pytest.raises(StateError, match=r"by Millpond 9\.9 in format 99"):
+        Engine(store=ADDRESS)
+
+
+def test_a_file_that_was_changed_is_found(objects):
+    name = next(objects.names("files"))
+    content = bytearray(objects.get(name))
+    content[len(content) // 2] ^= 1
+    objects.put(name, bytes(content))
+    with pytest.raises(DamageError, match="is damaged within its"), Engine(store=ADDRESS) as engine:
+        engine.results("q")
+
+
+def test_a_bundle_that_is_gone_is_missed(objects):
+    objects.delete(list(objects.names("files")))
+    refused("is missing .* restore a copy of the objects")
+
+
+def test_an_address_at_which_something_else_is_is_left_alone(objects):
+    objects.delete(["millpond.store"])
+    refused("no mark millpond.store, so it is no store of Millpond")
+    objects.put("millpond.store", b"{")
+    refused("its mark millpond.store is damaged")
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_whatever_happens_to_requests_nothing_is_lost_and_nothing_twice(seed):
+    assert trial(seed)
+
+
+def test_a_commit_in_the_place_of_another_is_found(monkeypatch):
+    """If what is there were not looked at, an engine that was paused would commit."""
+
+    def put_anyway(log, content):
+        log._objects.put(f"log/{log._number:020}", content)
+        return True
+
+    monkeypatch.setattr(ObjectLog, "_is_put", put_anyway)
+    assert any(goes_wrong(seed) for seed in range(20))
+
+
+def goes_wrong(seed):
+    try:
+        trial(seed)
+    except (AssertionError, MillpondError):
+        return True
+    return False
+
+
+def test_files_among_garbage_are_put_elsewhere(monkeypatch):
+    monkeypatch.setattr(places, "IDLE_BYTES", 10)
+    found = Places()
+    found.take({"a": ("files/1", 0, 20), "b": ("files/1", 20, 5), "c": ("files/2", 0, 9)})
+    assert found.drop(["a"]) == []
+    assert found.sparse() == {"b"}
+    assert found.take({"b": ("files/3", 0, 5)}) == ["files/1"]
+    assert found.sparse() == set()
+    assert found.drop(["c", "b"]) == ["files/2", "files/3"]
+    assert found.objects == set()
+
+
+def test_an_object_of_the_log_says_what_was_put_into_it():
+    said = LogObject(3, "w", records=[{"kind": "x"}], placed={"f": ("", framing.HEAD_BYTES, 2)})
+    content = framed(said, b"ab")
+    assert framing.read(content, 3) == said
+    assert content[framing.HEAD_BYTES :][:2] == b"ab"
+    for end in random.Random(1).sample(range(len(content)), 10):
+        assert framing.read(content[:end], 3) is None
+    assert framing.read(content, 4) is None
