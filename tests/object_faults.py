@@ -131,13 +131,14 @@ class World:
         """What an engine has refused, and nobody has asked for again."""
         self._never: set[int] = set()
         """Those of them that are nowhere, as the same engine has committed since."""
-        self.engine = self._opened()
+        self.engine = self.open()
 
     def connected(self, address: str) -> SimulatedObjects:
         self._objects.append(SimulatedObjects(self._store, self.faults.fate))
         return self._objects[-1]
 
-    def _opened(self) -> Engine:
+    def open(self) -> Engine:
+        """The engine that follows, which has all that was acknowledged."""
         while True:
             self._deliver_late()
             try:
@@ -216,12 +217,12 @@ class World:
         self._objects[-1].is_dead = True
         with suppress(MillpondError, DeathError):
             die(self.engine)
-        self.engine = self._opened()
+        self.engine = self.open()
 
     def _pause(self) -> None:
         """The engine is paused for long, another one takes the store, and it goes on."""
         old, objects = self.engine, self._objects[-1]
-        self.engine = self._opened()
+        self.engine = self.open()
         if objects.is_dead:
             return
         old.store.remote.lease._renewed = math.inf  # it was paused behind its last look
@@ -269,6 +270,7 @@ def trial(seed: int) -> Counter[str]:
         assert max(found.values()) == 1, f"seed {seed}: twice, of {found}"
         validate_open(world.engine)
         world.engine.close()
+        world.open().close()
         return world.faults.counts
 
 
