@@ -116,11 +116,13 @@ def test_an_address_at_which_something_else_is_is_left_alone(objects):
     refused("its mark millpond.store is damaged")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1])
 def test_whatever_happens_to_requests_nothing_is_lost_and_nothing_twice(seed):
     assert trial(seed)
 
 
+@pytest.mark.slow
 def test_a_commit_in_the_place_of_another_is_found(monkeypatch):
     """If what is there were not looked at, an engine that was paused would commit."""
 
