@@ -26,9 +26,14 @@ class Type:
     __slots__ = (
         "element",
         "family",
+        "fields",
         "is_array",
         "is_decimal",
+        "is_map",
+        "is_nested",
         "is_number",
+        "is_struct",
+        "key",
         "precision",
         "scale",
         "value",
@@ -42,11 +47,22 @@ class Type:
     scale: int
     """Of a DECIMAL: how many digits it has, and how many of them are behind the point."""
     element: Type
-    """Of an ARRAY the type of its elements, of others the type itself."""
+    """Of an ARRAY the type of its elements, of a MAP that of its values; else the type itself."""
+    key: Type
+    """Of a MAP the type of its keys, of others the type itself."""
+    fields: tuple[Field, ...]
+    """Of a STRUCT what it has, in order; of others nothing."""
     is_decimal: bool
     """Whether it is a DECIMAL."""
     is_array: bool
     """Whether it is an ARRAY."""
+    is_struct: bool
+    """Whether it is a STRUCT."""
+    is_map: bool
+    """Whether it is a MAP."""
+    is_nested: bool
+    """Whether it is one of these three, whose values have values in them: another thing outside of
+    the engine than within."""
     is_number: bool
     """Whether arithmetic applies."""
 
@@ -61,6 +77,10 @@ class Type:
     """Any bytes."""
     ARRAY: ClassVar[Type]
     """The family of arrays, and the type of none."""
+    STRUCT: ClassVar[Type]
+    """The family of structs, and the type of none."""
+    MAP: ClassVar[Type]
+    """The family of maps, and the type of none."""
     DATE: ClassVar[Type]
     TIMESTAMP: ClassVar[Type]
     NULL: ClassVar[Type]
@@ -73,10 +93,15 @@ class Type:
         precision: int = 0,
         scale: int = 0,
         element: Type | None = None,
+        key: Type | None = None,
+        fields: tuple[Field, ...] = (),
     ) -> None:
         self.value, self.family = value, family or self
         self.precision, self.scale, self.is_decimal = precision, scale, precision > 0
-        self.element, self.is_array = element or self, element is not None
+        self.element, self.key, self.fields = element or self, key or self, fields
+        self.is_map, self.is_struct = key is not None, bool(fields)
+        self.is_array = element is not None and not self.is_map
+        self.is_nested = self.is_array or self.is_map or self.is_struct
         self.is_number = value in ("INT", "BIGINT", "DOUBLE") or self.is_decimal
 
     @staticmethod
@@ -85,8 +110,14 @@ class Type:
         known = _TYPES.get(value)
         if known is not None:
             return known
-        if value.startswith("ARRAY<"):
-            return Type.array(Type.of(value.removeprefix("ARRAY<").removesuffix(">")))
+        word, inner = inside_brackets(value)
+        if word == "ARRAY":
+            return Type.array(Type.of(inner))
+        if word == "MAP":
+            return Type.map(*map(Type.of, apart(inner)))
+        if word == "STRUCT":
+            pairs = (part.split(" ", 1) for part in apart(inner))
+            return Type.struct(tuple(Field(name, Type.of(of)) for name, of in pairs))
         return Type.decimal(*map(int, _NUMBER.findall(value)))
 
     @staticmethod
@@ -105,6 +136,32 @@ class Type:
         made = Type(f"ARRAY<{element}>", Type.ARRAY, element=element)
         return _TYPES.setdefault(made.value, made)
 
+    @staticmethod
+    def map(key: Type, element: Type) -> Type:
+        """Values by keys."""
+        made = Type(f"MAP<{key}, {element}>", Type.MAP, element=element, key=key)
+        return _TYPES.setdefault(made.value, made)
+
+    @staticmethod
+    def struct(fields: tuple[Field, ...]) -> Type:
+        """Values that have names.
+
+        >>> pair = Type.struct((Field("a", Type.INT), Field("b", Type.decimal(5, 2))))
+        >>> str(pair), Type.of(str(Type.map(Type.STRING, pair))).element is pair
+        ('STRUCT<a INT, b DECIMAL(5, 2)>', True)
+        """
+        made = Type(f"STRUCT<{', '.join(map(str, fields))}>", Type.STRUCT, fields=fields)
+        return _TYPES.setdefault(made.value, made)
+
+    @property
+    def entries(self) -> Type:
+        """Of a MAP the ARRAY of its keys and values."""
+        return Type.array(Type.struct((Field("key", self.key), Field("value", self.element))))
+
+    def field(self, name: str) -> Field | None:
+        """The field of a STRUCT that is called so, in any case."""
+        return next((each for each in self.fields if each.name.lower() == name.lower()), None)
+
     def __reduce__(self) -> tuple[Callable[[str], Type], tuple[str]]:
         """Sent to another process, it is the one object there."""
         return Type.of, (self.value,)
@@ -119,6 +176,32 @@ class Type:
         return f"Type.{self.value}" if self is self.family else f"Type.of({self.value!r})"
 
 
+def inside_brackets(text: str) -> tuple[str, str]:
+    """What stands before the < of a type, and what within; of other types all, and nothing.
+
+    >>> inside_brackets("ARRAY<MAP<STRING, INT>>"), inside_brackets("INT")
+    (('ARRAY', 'MAP<STRING, INT>'), ('INT', ''))
+    """
+    word, _, inner = text.partition("<")
+    return (word.strip(), inner.rstrip()[:-1]) if inner.rstrip().endswith(">") else (text, "")
+
+
+def apart(text: str) -> list[str]:
+    """What commas separate that stand in no brackets.
+
+    >>> apart("a DECIMAL(5, 2), b MAP<STRING, INT>")
+    ['a DECIMAL(5, 2)', 'b MAP<STRING, INT>']
+    """
+    depth, parts = 0, [""]
+    for letter in text:
+        depth += (letter in "<(") - (letter in ">)")
+        if letter == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part.strip() for part in parts]
+
+
 _TYPES: dict[str, Type] = {}
 _NUMBER = re.compile(r"\d+")
 
@@ -131,10 +214,14 @@ Type.BOOLEAN, Type.INT, Type.BIGINT, Type.DOUBLE = SIMPLE_TYPES[:4]
 Type.STRING, Type.BINARY, Type.DATE, Type.TIMESTAMP = SIMPLE_TYPES[4:]
 Type.DECIMAL = _TYPES.setdefault("DECIMAL", Type("DECIMAL"))
 Type.ARRAY = _TYPES.setdefault("ARRAY", Type("ARRAY"))
+Type.STRUCT = _TYPES.setdefault("STRUCT", Type("STRUCT"))
+Type.MAP = _TYPES.setdefault("MAP", Type("MAP"))
 Type.NULL = _TYPES.setdefault("NULL", Type("NULL"))
 
-FAMILIES = (*SIMPLE_TYPES[:3], Type.DECIMAL, *SIMPLE_TYPES[3:], Type.ARRAY)
-"""All types, each DECIMAL and each ARRAY being one of them."""
+NESTED = (Type.ARRAY, Type.STRUCT, Type.MAP)
+"""The families of types whose values have values in them."""
+FAMILIES = (*SIMPLE_TYPES[:3], Type.DECIMAL, *SIMPLE_TYPES[3:], *NESTED)
+"""All types, each DECIMAL, ARRAY, STRUCT and MAP being one of them."""
 MOST_DIGITS = 38
 """Of a DECIMAL."""
 
@@ -188,9 +275,9 @@ class Schema:
         return any("DECIMAL" in field.type.value for field in self.fields)
 
     @property
-    def has_arrays(self) -> bool:
-        """Whether a field is an ARRAY, which is another thing outside of the engine than within."""
-        return any(field.type.is_array for field in self.fields)
+    def has_nested(self) -> bool:
+        """Whether a field is another thing outside of the engine than within."""
+        return any(field.type.is_nested for field in self.fields)
 
     def position(self, name: str) -> int | None:
         """The position of the field called ``name`` (case-insensitive), or None."""

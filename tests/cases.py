@@ -14,6 +14,7 @@ from functools import cached_property
 
 from tests import reference
 from tests.history import History
+from tests.reference_values import Map, Named
 
 
 @dataclass(frozen=True)
@@ -52,10 +53,20 @@ def columns(schema):
     return ", ".join(f"{name} {type_name}" for name, type_name in schema)
 
 
+def named_literal(value):
+    """A STRUCT or MAP as it is written in a statement."""
+    if isinstance(value, Map):
+        parts = [literal(each) for pair in value.items() for each in pair]
+        return f"MAP[{', '.join(parts)}]" if parts else "'{}'"
+    return f"STRUCT({', '.join(f'{literal(each)} AS {name}' for name, each in value.items())})"
+
+
 def literal(value):
     """A value as it is written in a statement."""
     if value is None or isinstance(value, bool):
         return {None: "NULL", True: "TRUE", False: "FALSE"}[value]
+    if isinstance(value, Named):
+        return named_literal(value)
     if isinstance(value, tuple):
         return f"ARRAY[{', '.join(map(literal, value))}]" if value else "'[]'"
     if isinstance(value, Decimal):

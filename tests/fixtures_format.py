@@ -33,10 +33,10 @@ from pathlib import Path
 
 from tests.cases import Advance, Case, Change, Push, Relation, Run, Stream
 from tests.reference_parser import UNIT_MICROSECONDS
-from tests.reference_values import Array, as_decimal
+from tests.reference_values import Array, Map, Struct, as_decimal
 
 FOLDER = Path(__file__).parent / "fixtures"
-VALUE = re.compile(r"\s*(\[[^\]]*\]|x?'(?:[^']|'')*'|[^,']+?)\s*(?:,|$)")
+VALUE = re.compile(r"\s*(\[[^\]]*\]|\{[^}]*\}|x?'(?:[^']|'')*'|[^,']+?)\s*(?:,|$)")
 CONSTANTS = {"NULL": None, "TRUE": True, "FALSE": False}
 
 
@@ -175,7 +175,7 @@ class Reader:
 def declared(text):
     """(name, schema, what follows) of a declaration such as ``S (a INT, b STRING) delay 2``."""
     name, inner, rest = re.fullmatch(r"(\w+) \((.*)\)\s*(.*)", text).groups()
-    columns = re.split(r",(?![^(]*\))", inner)
+    columns = re.split(r",(?![^(]*\)|[^<]*>)", inner)
     schema = tuple(tuple(column.strip().split(" ", 1)) for column in columns)
     return name, schema, rest
 
@@ -206,15 +206,25 @@ def values(line, schema=None):
     return tuple(row)
 
 
+def named(pairs):
+    """The STRUCT of names and values, or the MAP of keys and values."""
+    pairs = [(key.strip(), literal(value.strip())) for key, value in pairs]
+    if pairs and pairs[0][0].isidentifier():
+        return Struct(pairs)
+    return Map((literal(key), value) for key, value in pairs)
+
+
 def literal(text):
     """The value of a literal; ``@2024-01-01 00:00:00`` is a timestamp, ``1.50D`` a decimal,
-    ``[1; NULL]`` an ARRAY."""
+    ``[1; NULL]`` an ARRAY, ``{a: 1; b: NULL}`` a STRUCT or, with keys as literals, a MAP."""
     if text in CONSTANTS:
         return CONSTANTS[text]
     if text.startswith("'"):
         return text[1:-1].replace("''", "'")
     if text.startswith("["):
         return Array(literal(each.strip()) for each in text[1:-1].split(";") if each.strip())
+    if text.startswith("{"):
+        return named(each.split(":", 1) for each in text[1:-1].split(";") if each.strip())
     if text.startswith("x'"):
         return bytes.fromhex(text[2:-1])
     if text.startswith("#"):

@@ -83,7 +83,7 @@ def drive(engine, case):
             if held_back(engine, action.query):
                 continue
         if isinstance(action, Drop):
-            results[action.query] = rows_of(engine.results(action.query).to_pylist())
+            results[action.query] = rows_of(engine.results(action.query))
         method, arguments = action.call(case)
         try:
             getattr(engine, method)(*arguments)
@@ -100,7 +100,7 @@ def drive(engine, case):
     engine.finish()
     for name in case.queries:
         if name not in results and name not in refused:
-            results[name] = rows_of(engine.results(name).to_pylist())
+            results[name] = rows_of(engine.results(name))
     late = {s.name: [tuple(row.values()) for row in late_rows(engine, s)] for s in case.streams}
     return results, late, case.with_schedule(done)
 
@@ -129,20 +129,20 @@ def horizon(operator):
 def late_rows(engine, stream):
     """The side stream of late tuples, without anything but the declared columns."""
     names = [name for name, _ in stream.schema]
-    rows = engine.late(stream.name).to_pylist()
+    rows = engine.late(stream.name).to_pylist(maps_as_pydicts="strict")
     return [{name: listed(row[name]) for name in names} for row in rows]
 
 
 def violating_rows(engine, stream):
     """The tuples that broke a constraint, without its name."""
     names = [name for name, _ in stream.schema]
-    rows = engine.violating(stream.name).to_pylist()
+    rows = engine.violating(stream.name).to_pylist(maps_as_pydicts="strict")
     return [tuple(listed(row[name]) for name in names) for row in rows]
 
 
-def rows_of(records):
-    """Result records as (ts, weight, row)."""
-    rows = map(dict, records)
+def rows_of(table):
+    """Results as (ts, weight, row)."""
+    rows = table.to_pylist(maps_as_pydicts="strict")
     return [(r.pop("ts"), r.pop("weight"), tuple(map(listed, r.values()))) for r in rows]
 
 

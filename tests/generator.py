@@ -39,7 +39,10 @@ from tests.query_generator import (
     DATES,
     DECIMAL,
     EPOCH,
+    FIELDS,
+    MAP,
     STRINGS,
+    STRUCT,
     TIMESTAMPS,
     TYPES,
     QueryGenerator,
@@ -47,7 +50,7 @@ from tests.query_generator import (
     element_of,
 )
 from tests.query_generator import Column as QueryColumn
-from tests.reference_values import AggregateOverflowError, Array
+from tests.reference_values import AggregateOverflowError, Array, Map, Struct
 
 LAST_TIME = 30
 MOST_WORK = 300_000
@@ -233,6 +236,11 @@ def random_value(rng, type_name):
     if type_name in ARRAYS:
         element = element_of(type_name)
         return Array(random_value(rng, element) for _ in range(rng.choice([0, 1, 1, 2])))
+    if type_name == STRUCT:
+        return Struct((name, random_value(rng, of)) for name, of in FIELDS)
+    if type_name == MAP:
+        keys = rng.sample(STRINGS, rng.choice([0, 1, 1, 2]))
+        return Map((key, random_value(rng, "INT")) for key in keys)
     domains = {
         "STRING": STRINGS, "BINARY": BINARIES, "BOOLEAN": (True, False), "DATE": DATES,
         "TIMESTAMP": TIMESTAMPS,

@@ -64,7 +64,7 @@ def check_set(make_engine, seed):
                 assert name in failed, f"seed {seed}: {name} has not failed"
                 continue
             assert name not in failed, f"seed {seed}: {name} has failed"
-            surplus = difference(wanted, rows_of(engine.results(name).to_pylist()))
+            surplus = difference(wanted, rows_of(engine.results(name)))
             assert not surplus, f"seed {seed}: {name}: {surplus}"
     return len(failed)
 

@@ -16,7 +16,10 @@ from tests.pattern_generator import PatternGenerator
 DECIMAL = "DECIMAL(12, 3)"
 NUMBERS = ("INT", "BIGINT", "DOUBLE", DECIMAL)
 ARRAYS = ("ARRAY<INT>", "ARRAY<BIGINT>", "ARRAY<STRING>")
-TYPES = (*NUMBERS, "STRING", "BINARY", "BOOLEAN", "DATE", "TIMESTAMP", *ARRAYS[:2])
+STRUCT, MAP = "STRUCT<n INT, w STRING>", "MAP<STRING, INT>"
+FIELDS = (("n", "INT"), ("w", "STRING"))
+NESTED = (STRUCT, MAP)
+TYPES = (*NUMBERS, "STRING", "BINARY", "BOOLEAN", "DATE", "TIMESTAMP", *ARRAYS[:2], *NESTED)
 STRINGS = ("", "a", "b", "ab", "B")
 BINARIES = (b"", b"a", b"\xca\xfe", b"ab", b"\x00")
 DATES = tuple(map(date.fromisoformat, ("2023-12-31", "2024-01-01", "2024-02-29")))
@@ -1052,6 +1055,8 @@ class QueryGenerator(PatternGenerator):
             return self.random.choice(["TRUE", "FALSE"])
         if type_name in ARRAYS:
             return self.constant_array(type_name)
+        if type_name in NESTED:
+            return self.constant_nested(type_name)
         return self.moment(self.random.choice(VALUES[type_name]))
 
     def constant_array(self, type_name):
@@ -1063,6 +1068,19 @@ class QueryGenerator(PatternGenerator):
         numbers = [self.random.choice(["0", "1", "2", "null"]) for _ in range(count)]
         text = ", ".join(f'"{n}"' if element == "STRING" else n for n in numbers)
         return f"CAST('[{text}]' AS {type_name})"
+
+    def constant_nested(self, type_name):
+        """A STRUCT or MAP written out, or as a text."""
+        number = self.random.choice(["0", "1", "2", "null"])
+        if self.chance(0.5):
+            made = {
+                STRUCT: f"STRUCT({self.literal('INT')} AS n, {self.literal('STRING')} AS w)",
+                MAP: f"MAP[{self.literal('STRING')}, {self.literal('INT')}]",
+            }
+            return made[type_name]
+        texts = {STRUCT: ['{{"n": {}, "w": "a"}}', '{{"w": null, "N": {}}}', "{}"]}
+        texts[MAP] = ['{{"a": {}}}', '{{"b": 2, "a": {}}}', '{{"": {}, "": 1}}', "[{}]"]
+        return f"CAST('{self.random.choice(texts[type_name]).format(number)}' AS {type_name})"
 
     def moment(self, value):
         """A date or timestamp written out."""
@@ -1083,6 +1101,7 @@ class QueryGenerator(PatternGenerator):
         draw = {
             "STRING": self.text, "BOOLEAN": self.truth, "DATE": self.day, "TIMESTAMP": self.time,
             "BINARY": self.bytes, **dict.fromkeys(ARRAYS, self.array),
+            STRUCT: self.struct, MAP: self.map,
         }.get(type_name, self.number)  # fmt: skip
         return draw(type_name, columns, depth - 1)
 
@@ -1157,6 +1176,9 @@ class QueryGenerator(PatternGenerator):
                 f"CAST({self.expression('BINARY', columns, 0)} AS STRING)",
                 f"CAST({self.expression(self.random.choice(ARRAYS), columns, 0)} AS STRING)",
                 f"({self.expression('ARRAY<STRING>', columns, 0)})[1]",
+                f"CAST({self.expression(self.random.choice(NESTED), columns, 0)} AS STRING)",
+                f"({self.expression(STRUCT, columns, 0)}).w",
+                f"map_keys({self.expression(MAP, columns, 0)})[1]",
             ]
         )
 
@@ -1182,8 +1204,38 @@ class QueryGenerator(PatternGenerator):
             )
         return made
 
+    def struct(self, type_name, columns, depth):
+        number, word = (self.expression(of, columns, depth) for _, of in FIELDS)
+        return self.random.choice(
+            [
+                f"STRUCT({number} AS n, {word} AS w)",
+                f"CAST({self.expression('STRING', columns, 0)} AS {type_name})",
+                f"CAST(STRUCT({word} AS x, {word} AS y) AS {type_name})",
+            ]
+        )
+
+    def map(self, type_name, columns, depth):
+        """Of keys that may be NULL, and the same."""
+        entries = [
+            f"{self.expression('STRING', columns, depth)}, {self.expression('INT', columns, 0)}"
+            for _ in range(self.random.randint(1, 2))
+        ]
+        return f"MAP[{', '.join(entries)}]"
+
     def of_array(self, columns):
-        """What is asked of an ARRAY, an INT."""
+        """What is asked of an ARRAY, STRUCT or MAP, an INT."""
+        if self.chance(0.5):
+            struct, map_ = (self.expression(type_name, columns, 0) for type_name in NESTED)
+            key = self.expression("STRING", columns, 0)
+            return self.random.choice(
+                [
+                    f"({struct}).n",
+                    f"({map_})[{key}]",
+                    f"cardinality({map_})",
+                    f"map_values({map_})[1]",
+                    f"ARRAY[{struct}, NULL][1].N",
+                ]
+            )
         array = self.expression(self.random.choice(ARRAYS), columns, 0)
         of_numbers = self.expression("ARRAY<INT>", columns, 0)
         place = self.random.choice(["1", "2", "-1", self.expression("INT", columns, 0)])

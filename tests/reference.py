@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from tests import reference_values as sql
 from tests.reference_matches import Matched, Matches, OfMatch
-from tests.reference_parser import Join, SetOperation, Table, ToStream, parse
+from tests.reference_parser import Join, SetOperation, Table, ToStream, own_name, parse
 
 BEGINNING = -math.inf
 EPOCH = datetime(1970, 1, 1)
@@ -151,6 +151,11 @@ class Scope:
         self.columns = columns
         self.outer = outer
         self.reads_outer = False
+
+    def has_source(self, name):
+        """Whether a source is called so, here or around."""
+        is_here = any(q.lower() == name.lower() for q, _ in self.columns)
+        return is_here or (self.outer is not None and self.outer.has_source(name))
 
     def find(self, qualifier, name):
         """(levels up, position) of a column."""
@@ -976,7 +981,7 @@ class Database:
                 plan.rankings.append(self.ranking(compiler, *expression[1:], place=number - 1))
             is_ranking = expression[0] == "ranking"
             plan.outputs.append(compiler.compile(("literal", None) if is_ranking else expression))
-            name = expression[2] if expression[0] == "column" else f"_{number}"
+            name = own_name(expression) or f"_{number}"
             plan.columns.append(("", alias or name))
             if position_of(expression, scope) in source.ends:
                 plan.ends += (number - 1,)
@@ -1127,6 +1132,8 @@ def position_of(expression, scope):
         return expression[1]
     if expression[0] != "column":
         return None
+    if expression[1] is not None and not scope.has_source(expression[1]):
+        return None  # a field of a STRUCT
     levels, position = scope.find(*expression[1:])
     return None if levels else position
 
@@ -1205,6 +1212,8 @@ class Compiler:
             in_ticks = name.lower() == "current_time" and self.counts_ticks
             time = as_ticks if in_ticks else self.database.moment
             return lambda e: time(e.instant)
+        if qualifier is not None and not self.scope.has_source(qualifier):
+            return self.compile(("call", "field", [("column", None, qualifier), ("literal", name)]))
         levels, position = self.scope.find(qualifier, name)
         if levels == 0:
             return lambda e: e.row[position]

@@ -132,6 +132,8 @@ def joined(lists):
 
 def own_name(expression):
     """What a column is called without an alias."""
+    if expression[:2] == ("call", "field"):
+        return expression[2][1][1]
     return expression[2] if expression[0] == "column" else None
 
 
@@ -670,13 +672,27 @@ class Parser(MatchParser):
         if self.accept("-"):
             return ("arithmetic", "-", ("literal", 0), self.unary())
         self.accept("+")
-        value = self.primary()
-        while self.accept("["):
-            value = ("call", "[]", [value, self.expression()])
-            self.expect("]")
+        value = self.parts(self.primary())
         if self.accept("at", "time", "zone"):
             return ("zoned", value, self.primary())
         return value
+
+    def parts(self, value):
+        """Elements, values of keys and fields behind an expression."""
+        while self.peek() in ("[", "."):
+            if self.accept("."):
+                value = ("call", "field", [value, ("literal", self.name())])
+            else:
+                self.expect("[")
+                value = ("call", "[]", [value, self.expression()])
+                self.expect("]")
+        return value
+
+    def struct_part(self):
+        """A field's name, and its value."""
+        value = self.expression()
+        self.expect("as")
+        return [("literal", self.name()), value]
 
     def primary(self):
         kind, text = self.tokens[self.position]
@@ -705,6 +721,14 @@ class Parser(MatchParser):
             values = self.comma_list(self.expression)
             self.expect("]")
             return ("call", "array", values)
+        if self.accept("map", "["):
+            values = self.comma_list(self.expression)
+            self.expect("]")
+            return ("call", "map", values)
+        if self.accept("struct", "("):
+            parts = joined(self.comma_list(self.struct_part))
+            self.expect(")")
+            return ("call", "struct", parts)
         if self.accept("interval"):
             amount = self.tokens[self.position][1].strip("'")
             self.position += 1
@@ -759,6 +783,10 @@ class Parser(MatchParser):
             name += f"({', '.join(str(number) for _, number in digits)})"
         if name == "ARRAY" and self.accept("<"):
             name = f"ARRAY<{self.type_name()}>"
+            self.expect(">")
+        if name in ("STRUCT", "MAP") and self.accept("<"):
+            read = self.type_name if name == "MAP" else lambda: f"{self.name()} {self.type_name()}"
+            name = f"{name}<{', '.join(self.comma_list(read))}>"
             self.expect(">")
         return name
 

@@ -14,6 +14,7 @@ import math
 import operator
 import re
 import zlib
+from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation, localcontext
 from fractions import Fraction
@@ -57,8 +58,63 @@ class Array(tuple):
         return [(each is not None, 0 if each is None else each) for each in self]
 
 
+class Named(Mapping):
+    """A STRUCT or MAP: values by names, or by keys in their order. Of two the one is less that has
+    the lesser key, or value, where they first differ, or ends there; NULL is the least value."""
+
+    def __init__(self, pairs):
+        self.pairs = tuple(dict(pairs).items())
+
+    def __getitem__(self, key):
+        return dict(self.pairs)[key]
+
+    def __iter__(self):
+        return iter(dict(self.pairs))
+
+    def __len__(self):
+        return len(self.pairs)
+
+    def __repr__(self):
+        return f"{type(self).__name__}({self.pairs})"
+
+    def __hash__(self):
+        return hash(self.pairs)
+
+    def __eq__(self, other):
+        return isinstance(other, Named) and self.pairs == other.pairs
+
+    def __lt__(self, other):
+        return self.key() < other.key()
+
+    def __gt__(self, other):
+        return other < self
+
+    def __le__(self, other):
+        return not other < self
+
+    def __ge__(self, other):
+        return not self < other
+
+    def key(self):
+        """What pairs of Python are in order by."""
+        return [(k, v is not None, 0 if v is None else v) for k, v in self.pairs]
+
+
+class Struct(Named):
+    """A STRUCT."""
+
+
+class Map(Named):
+    """A MAP."""
+
+    def __init__(self, pairs):
+        super().__init__(sorted(dict(pairs).items()))
+
+
 def listed(value):
     """A value of the engine, whose ARRAYs are lists, as one of the reference."""
+    if isinstance(value, dict):
+        return Named((key, listed(each)) for key, each in value.items())
     return Array(map(listed, value)) if isinstance(value, (list, tuple)) else value
 
 
@@ -223,7 +279,9 @@ def converted(value, type_name):
     """The value as another type."""
     if type_name.startswith("ARRAY<"):
         return as_array(value, type_name)
-    if isinstance(value, Array):
+    if type_name.startswith(("STRUCT<", "MAP<")):
+        return as_named(value, type_name)
+    if isinstance(value, (Array, Named)):
         return json.dumps(in_json(value), ensure_ascii=False, separators=(",", ":"))
     if type_name == "DOUBLE":
         return float(value)
@@ -250,6 +308,8 @@ def in_json(value):
     """A value as JSON has it: what it has no form for is a text."""
     if isinstance(value, Array):
         return [in_json(each) for each in value]
+    if isinstance(value, Named):
+        return {as_key(key): in_json(each) for key, each in value.items()}
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     if isinstance(value, date):
@@ -263,19 +323,60 @@ def as_array(value, type_name):
     if isinstance(value, Array):
         return Array(None if each is None else cast(each, element) for each in value)
     found = json.loads(value)
-    fitting = {"STRING": str, "BOOLEAN": bool, "INT": int, "BIGINT": int, "DOUBLE": (int, float)}
-    kinds = fitting[element]
-    is_truth = element == "BOOLEAN"
-    if not isinstance(found, list) or not all(
-        each is None or (isinstance(each, kinds) and isinstance(each, bool) == is_truth)
-        for each in found
-    ):
+    if not isinstance(found, list):
         return None
-    return Array(None if each is None else cast(each, element) for each in found)
+    return Array(of_json(each, element) for each in found)
+
+
+def of_json(value, type_name):
+    """A value of JSON as one of a type; a ValueError if it is none."""
+    fitting = {"STRING": str, "BOOLEAN": bool, "INT": int, "BIGINT": int, "DOUBLE": (int, float)}
+    is_truth = type_name == "BOOLEAN"
+    if value is None:
+        return None
+    if not isinstance(value, fitting[type_name]) or isinstance(value, bool) != is_truth:
+        raise ValueError(value)
+    if type_name in BITS and not fits(value, type_name):
+        raise ValueError(value)
+    return cast(value, type_name)
+
+
+def as_key(key):
+    """A key of a MAP as JSON has it."""
+    return key if isinstance(key, str) else json.dumps(in_json(key))
+
+
+def as_named(value, type_name):
+    """A STRUCT or MAP with other values, or the one of a text of JSON."""
+    kind, _, inner = type_name[:-1].partition("<")
+    parts = inner.split(", ")
+    given = value if isinstance(value, Named) else json.loads(value)
+    made = cast if isinstance(value, Named) else of_json
+    if not isinstance(given, Mapping):
+        return None
+    if kind == "MAP":
+        return Map((key, made(each, parts[1])) for key, each in given.items())
+    fields = [part.split(" ") for part in parts]
+    by_name = {key.lower(): each for key, each in given.items()}
+    values = given.values() if isinstance(value, Named) else [by_name.get(n) for n, _ in fields]
+    pairs = zip(fields, values, strict=True)
+    return Struct((name, made(each, of)) for (name, of), each in pairs)
+
+
+def map_of(*parts):
+    """MAP[k, v, …]"""
+    return None if None in parts[::2] else Map(zip(parts[::2], parts[1::2], strict=True))
+
+
+def field(value, name):
+    """The field of a STRUCT, in any case of its name."""
+    return next(each for key, each in value.items() if key.lower() == name.lower())
 
 
 def element(array, place):
-    """The element at a place, counted from one."""
+    """The element at a place, counted from one, or the value of a key."""
+    if isinstance(array, Named):
+        return array.get(place)
     return array[place - 1] if 1 <= place <= len(array) else None
 
 
@@ -487,6 +588,9 @@ STRICT = {
     "json_value": json_value,
     "[]": element,
     "cardinality": len,
+    "field": field,
+    "map_keys": lambda value: Array(value.keys()),
+    "map_values": lambda value: Array(value.values()),
     "array_contains": array_contains,
     "crc32": lambda value: zlib.crc32(as_bytes(value)),
     **{name: digest(name) for name in ("md5", "sha1", "sha256", "sha512")},
@@ -542,6 +646,8 @@ def present(values):
 # Functions that look at NULLs themselves.
 LENIENT = {
     "array": lambda *values: Array(values),
+    "map": map_of,
+    "struct": lambda *parts: Struct(zip(parts[::2], parts[1::2], strict=True)),
     "nullif": lambda x, y: None if compare("=", x, y) else x,
     "greatest": lambda *values: max(present(values), default=None),
     "least": lambda *values: min(present(values), default=None),

@@ -15,8 +15,8 @@ from tests import reference
 from tests.cases import Alter, Drop, Push, Register, Run, literal
 from tests.generator import MOST_WORK, random_case
 from tests.history import ticks
-from tests.query_generator import ARRAYS, BINARIES, DATES, STRINGS, TIMESTAMPS
-from tests.reference_values import AggregateOverflowError, NoValueError
+from tests.query_generator import ARRAYS, BINARIES, DATES, MAP, STRINGS, STRUCT, TIMESTAMPS
+from tests.reference_values import AggregateOverflowError, Map, NoValueError, Struct
 
 COMPARISONS = ("=", "=", "<", ">=", ">", "<>")
 CONSTANT = re.compile(r"'[^']*'|(?<![\w.'])\d+(?:\.\d+)?(?![\w.'])")
@@ -140,6 +140,8 @@ def constant_of(rng, type_):
     domains = {"STRING": STRINGS, "BOOLEAN": (True, False), "DATE": DATES, "TIMESTAMP": TIMESTAMPS}
     domains["BINARY"] = BINARIES
     domains |= dict.fromkeys(ARRAYS, ((1,), (1, 2), (2, None)))
+    domains[STRUCT] = [Struct([("n", n), ("w", w)]) for n, w in ((1, "a"), (2, None))]
+    domains[MAP] = [Map([("a", 1)]), Map([("a", 1), ("b", 2)])]
     if type_ in domains:
         return literal(rng.choice(domains[type_]))
     return other_constant(rng, "1.5" if type_ == "DOUBLE" else "1")

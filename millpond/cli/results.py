@@ -15,7 +15,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from millpond.connectors.json_values import json_array, json_value
+from millpond.connectors.json_values import json_nested, json_value
 from millpond.connectors.python_values import python_values
 from millpond.connectors.sinks import unique_names
 from millpond.schema import BEGINNING
@@ -103,8 +103,8 @@ def csv_cell(value: Any) -> str:
         return ""
     if isinstance(value, bytes):
         value = b64encode(value).decode()
-    if isinstance(value, list):
-        value = json_array(value)
+    if isinstance(value, list | dict):
+        value = json_nested(value)
     text = shown(value)
     if isinstance(value, str) and (not text or any(mark in text for mark in ',"\r\n')):
         return '"' + text.replace('"', '""') + '"'
@@ -114,8 +114,8 @@ def csv_cell(value: Any) -> str:
 def shown(value: Any) -> str:
     """A value as people read it.
 
-    >>> shown(True), shown(datetime(2026, 1, 2, 3)), shown(None), shown(b"ab"), shown([1, None])
-    ('true', '2026-01-02 03:00:00', 'NULL', "X'6162'", '[1, NULL]')
+    >>> shown(True), shown(datetime(2026, 1, 2, 3)), shown(None), shown(b"ab"), shown([{"a": None}])
+    ('true', '2026-01-02 03:00:00', 'NULL', "X'6162'", '[{a: NULL}]')
     """
     if value is None:
         return "NULL"
@@ -129,6 +129,8 @@ def shown(value: Any) -> str:
         return f"X'{value.hex().upper()}'"
     if isinstance(value, list):
         return f"[{', '.join(map(shown, value))}]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{shown(key)}: {shown(each)}" for key, each in value.items()) + "}"
     return value.isoformat() if isinstance(value, date) else str(value)
 
 

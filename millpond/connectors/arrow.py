@@ -2,17 +2,15 @@
 
 from collections.abc import Callable
 from decimal import Decimal
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millpond.connectors.arrays import closed, inside, opened_lists, outside_type
 from millpond.connectors.arrow_types import ARROW_TYPES
 from millpond.connectors.base64_texts import of_base64_column
-from millpond.connectors.conversions import NO_ARRAY, array_of_text
+from millpond.connectors.nested_columns import column_of_json, nested_column
 from millpond.errors import InputError
 from millpond.schema import Field, Schema, Type
 
@@ -34,7 +32,7 @@ def conform(
     Text becomes a TIMESTAMP or a DATE; with ``read_text`` it becomes any type, as in a CSV file.
     """
     wanted = arrow_schema(schema)
-    if table.schema.equals(wanted) and not schema.has_arrays and _is_sound(table):
+    if table.schema.equals(wanted) and not schema.has_nested and _is_sound(table):
         return table.replace_schema_metadata()
     columns = [
         _convert(table.column(position), field, where, read_text)
@@ -87,9 +85,14 @@ def _convert(
     column: pa.ChunkedArray, field: Field, where: RowPosition, read_text: bool
 ) -> pa.Array:
     column = _written_out(column)
-    if field.type.is_array:
-        return _convert_array(column, field, where, read_text)
     wanted = ARROW_TYPES[field.type]
+    if field.type.is_nested and pa.types.is_null(column.type):
+        return pa.nulls(len(column), wanted)
+    if field.type.is_nested and is_text(column.type):
+        return _of_json(column, field, where)
+    if field.type.is_nested:
+        inner = partial(_convert, read_text=read_text)
+        return nested_column(column, field, where, inner)
     if column.type != wanted and not _may_become(column.type, field.type, read_text):
         message = f"{where(0)}, column {field.name}: {column.type} is not {field.type}"
         raise InputError(message, field.name)
@@ -105,42 +108,16 @@ def _convert(
         raise InputError(message, field.name) from None
 
 
-def _convert_array(
-    column: pa.ChunkedArray, field: Field, where: RowPosition, read_text: bool
-) -> pa.Array:
-    """Lists of what can become the elements, and texts of JSON."""
-    if pa.types.is_null(column.type):
-        return pa.nulls(len(column), ARROW_TYPES[field.type])
-    if is_text(column.type):
-        return _of_json(column, field, where)
-    if not is_list(column.type):
-        message = f"{where(0)}, column {field.name}: {column.type} is not {field.type}"
-        raise InputError(message, field.name)
-    whole = column.cast(pa.list_(column.type.value_type)).combine_chunks()
-    lists = opened_lists(whole)
-
-    def row_of(element: int) -> str:
-        behind = np.searchsorted(np.asarray(lists.offsets), element, side="right")
-        return where(int(behind) - 1)
-
-    element = Field(field.name, field.type.element)
-    values = _convert(pa.chunked_array([lists.values]), element, row_of, read_text)
-    values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-    made = pa.ListArray.from_arrays(lists.offsets, values)
-    return closed(made, np.asarray(whole.is_valid()).astype(np.bool_))
-
-
 def _of_json(column: pa.ChunkedArray, field: Field, where: RowPosition) -> pa.Array:
-    """ARRAYs of texts, each a list in JSON."""
+    """Values of texts, each in JSON."""
     column.validate(full=True)
-    lists = list[Any]()
-    for row, text in enumerate(column.to_pylist()):
-        try:
-            lists.append(None if text is None else array_of_text(text, field.type))
-        except NO_ARRAY:
-            fault = f"{shortened(repr(text))} is not {_article(field.type)}"
-            raise InputError(f"{where(row)}, column {field.name}: {fault}", field.name) from None
-    return inside(pa.array(lists, outside_type(field.type)))
+    texts = column.to_pylist()
+
+    def refuse(row: int) -> InputError:
+        fault = f"{shortened(repr(texts[row]))} is not {_article(field.type)}"
+        return InputError(f"{where(row)}, column {field.name}: {fault}", field.name)
+
+    return column_of_json(texts, field.type, refuse)
 
 
 def _written_out(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -226,12 +203,6 @@ _TEXT_KINDS = {each().id for each in (pa.string, pa.large_string, pa.string_view
 def is_text(given: pa.DataType) -> bool:
     """Whether a column of this Arrow type holds text."""
     return given.id in _TEXT_KINDS
-
-
-def is_list(given: pa.DataType) -> bool:
-    """Whether a column of this Arrow type holds lists."""
-    kinds = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
-    return any(kind(given) for kind in kinds)
 
 
 def is_bytes(given: pa.DataType) -> bool:

@@ -9,7 +9,7 @@ class _ArrowTypes(dict[Type, pa.DataType]):
     """The Arrow type of each type; those with parameters are made when they are asked for."""
 
     def __missing__(self, type_: Type) -> pa.DataType:
-        if type_.is_array:
+        if type_.is_nested:
             return pa.binary()
         if not type_.is_decimal:
             raise KeyError(type_)
@@ -29,4 +29,5 @@ ARROW_TYPES = _ArrowTypes(
         Type.NULL: pa.null(),
     }
 )
-"""TIMESTAMP is in UTC, without a zone of its own; ARRAYs are bytes (``arrays.py``)."""
+"""TIMESTAMP is in UTC, without a zone of its own; values with others in them are bytes
+(``nested.py``)."""

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from millpond.arguments import shown_value
 from millpond.connectors.arrow import RowPosition, conform
+from millpond.connectors.nested import python_nested
 from millpond.connectors.secrets import revealed
 from millpond.errors import InputError, MillpondError
 from millpond.schema import Field, Schema, Type
@@ -71,6 +72,9 @@ _WRITTEN: dict[Type, tuple[str, ...]] = {
 }
 """What a column is written as: nothing is lost."""
 
+_ITEMS = {"array": "items", "map": "values"}
+_NESTED = {Type.ARRAY: ("array",), Type.MAP: ("map",), Type.STRUCT: ("record",)}
+
 _RAW = {pa.date32(): pa.int32(), pa.timestamp("us"): pa.int64()}
 
 _FAULTS = (
@@ -87,8 +91,8 @@ class AvroField:
     kind: str
     is_nullable: bool = False
     scale: int = 0
-    element: AvroField | None = None
-    """Of an array, what its items are."""
+    parts: tuple[AvroField, ...] = ()
+    """Of an array what its items are, of a map what its values are, of a record its fields."""
 
 
 class AvroSchema:
@@ -96,7 +100,7 @@ class AvroSchema:
 
     def __init__(self, text: Any, registry_id: Any, fault: Fault) -> None:
         self._avro = _package()
-        given = _record(revealed(text), fault)
+        given = _declared(revealed(text), fault)
         if not isinstance(registry_id, int) or not 0 <= registry_id < 2**31:
             raise fault(f"registry_id is the number of the schema, not {registry_id!r}")
         self._types = dict[str, Any]()
@@ -123,10 +127,13 @@ class AvroSchema:
         if isinstance(given, str):
             known = given in self._types
             return self._typed(name, self._types[given]) if known else AvroField(name, given)
-        if given["type"] == "array" and "logicalType" not in given:
-            return AvroField(name, "array", element=self._typed(name, given["items"]))
+        if given["type"] in _ITEMS and "logicalType" not in given:
+            item = self._typed(name, given[_ITEMS[given["type"]]])
+            return AvroField(name, given["type"], parts=(item,))
         if "name" in given:
             self._types[given["name"]] = given
+        if given["type"] == "record":
+            return self._record(name, given)
         logical = str(given.get("logicalType", "")).removeprefix("local-")
         is_known = logical in ("decimal", *_TIMES)
         inner = logical if is_known else given["type"]
@@ -136,6 +143,13 @@ class AvroSchema:
         if scale < 0:
             raise ValueError(f"field {name} has {scale} digits behind the point")
         return AvroField(name, inner, scale=scale)
+
+    def _record(self, name: str, given: Mapping[str, Any]) -> AvroField:
+        """A record within another; one that has itself in it has no type of ours."""
+        self._types[given["name"]] = {"type": "a record that has itself in it"}
+        parts = tuple(map(self._field, given["fields"]))
+        self._types[given["name"]] = given
+        return AvroField(name, "record", parts=parts)
 
     def field_of(
         self, column: Field, known: Mapping[Type, tuple[str, ...]], fault: Fault
@@ -220,10 +234,11 @@ class AvroResults:
     def messages(self, table: pa.Table) -> Iterator[bytes]:
         """One message a result."""
         columns = [table.column(position) for _, position in self._columns]
-        raw = [each.cast(_raw(each.type)).to_pylist() for each in columns]
+        raw = [python_nested(each.cast(_raw(each.type))) for each in columns]
         for values in zip(*raw, strict=True):
             record = {
-                field.name: value for (field, _), value in zip(self._columns, values, strict=True)
+                field.name: _named(field, value)
+                for (field, _), value in zip(self._columns, values, strict=True)
             }
             try:
                 yield self._avro.encoded(record)
@@ -244,21 +259,55 @@ def _check_kind(
     known: Mapping[Type, tuple[str, ...]],
     fault: Fault,
 ) -> None:
-    """Refuses a column, or the elements of one, for which the schema has something else."""
-    kinds = ("array",) if type_.is_array else known.get(type_.family, ())
+    """Refuses a column, or what is in one, for which the schema has something else."""
+    kinds = _NESTED.get(type_.family) or known.get(type_.family, ())
     if found.kind not in kinds:
         raise fault(
             f"column {column.name} is {column.type}, and the schema has {found.kind} for "
             f"{type_ if type_ is not column.type else 'it'}; it can have "
             f"{' or '.join(kinds) or 'none: CAST it to STRING or DOUBLE'}"
         )
-    if found.element is not None:
-        _check_kind(found.element, column, type_.element, known, fault)
+    if type_.is_map and type_.key is not Type.STRING:
+        raise fault(f"column {column.name} is {column.type}, and keys of Avro's maps are STRINGs")
+    if type_.is_array or type_.is_map:
+        _check_kind(found.parts[0], column, type_.element, known, fault)
+    for each in type_.fields:
+        _check_kind(_part(found, each, column, fault), column, each.type, known, fault)
+    more = [each.name for each in found.parts if type_.is_struct and not type_.field(each.name)]
+    if more and known is _WRITTEN:
+        raise fault(f"column {column.name} is {column.type}, which has no {more[0]} of the schema")
+
+
+def _part(found: AvroField, wanted: Field, column: Field, fault: Fault) -> AvroField:
+    """The field of a record that is called so, in any case."""
+    parts = [each for each in found.parts if each.name.lower() == wanted.name.lower()]
+    if len(parts) != 1:
+        names = ", ".join(each.name for each in found.parts)
+        raise fault(f"column {column.name} has {wanted}, and the schema's record has: {names}")
+    return parts[0]
+
+
+def _named(field: AvroField, value: Any) -> Any:
+    """A value whose fields are called as those of the schema."""
+    if value is None or not field.parts:
+        return value
+    if field.kind == "array":
+        return [_named(field.parts[0], each) for each in value]
+    if field.kind == "map":
+        return {key: _named(field.parts[0], each) for key, each in value.items()}
+    lower = {name.lower(): each for name, each in value.items()}
+    return {part.name: _named(part, lower[part.name.lower()]) for part in field.parts}
 
 
 def _raw(type_: pa.DataType) -> pa.DataType:
     """The type of numbers as which times are written."""
-    return pa.list_(_raw(type_.value_type)) if pa.types.is_list(type_) else _RAW.get(type_, type_)
+    if pa.types.is_list(type_):
+        return pa.list_(_raw(type_.value_type))
+    if pa.types.is_map(type_):
+        return pa.map_(type_.key_type, _raw(type_.item_type))
+    if pa.types.is_struct(type_):
+        return pa.struct([(each.name, _raw(each.type)) for each in type_])
+    return _RAW.get(type_, type_)
 
 
 def _package() -> Any:
@@ -271,7 +320,7 @@ def _package() -> Any:
         ) from None
 
 
-def _record(text: Any, fault: Fault) -> dict[str, Any]:
+def _declared(text: Any, fault: Fault) -> dict[str, Any]:
     """The declared schema, which is one of a record."""
     if not isinstance(text, str) or not text.strip():
         raise fault(
@@ -320,8 +369,12 @@ def _has_room(field: AvroField, value: Any) -> bool:
 
 
 def _values(field: AvroField, values: list[Any]) -> pa.Array:
-    if field.element is not None:
-        return _lists(field.element, values)
+    if field.kind == "array":
+        return _lists(field.parts[0], values)
+    if field.kind == "map":
+        return _maps(field.parts[0], values)
+    if field.kind == "record":
+        return _records(field.parts, values)
     if field.kind in _TIMES:
         kind = _TIMES[field.kind]
         return pa.array(values, pa.int32() if pa.types.is_date(kind) else pa.int64()).cast(kind)
@@ -332,10 +385,29 @@ def _values(field: AvroField, values: list[Any]) -> pa.Array:
 
 
 def _lists(element: AvroField, values: list[list[Any] | None]) -> pa.Array:
-    ends = itertools.accumulate((len(each or ()) for each in values), initial=0)
     items = _values(element, [item for each in values for item in each or ()])
-    missing = pa.array([each is None for each in values], pa.bool_())
-    return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), items, mask=missing)
+    return pa.ListArray.from_arrays(_ends(values), items, mask=_missing(values))
+
+
+def _maps(element: AvroField, values: list[dict[str, Any] | None]) -> pa.Array:
+    keys = pa.array([key for each in values for key in each or ()], pa.string())
+    items = _values(element, [item for each in values for item in (each or {}).values()])
+    return pa.MapArray.from_arrays(_ends(values), keys, items, mask=_missing(values))
+
+
+def _records(parts: Sequence[AvroField], values: list[dict[str, Any] | None]) -> pa.Array:
+    arrays = [_values(part, [each and each[part.name] for each in values]) for part in parts]
+    names = [part.name for part in parts]
+    return pa.StructArray.from_arrays(arrays, names, mask=_missing(values))
+
+
+def _ends(values: Sequence[Any]) -> pa.Array:
+    ends = itertools.accumulate((len(each or ()) for each in values), initial=0)
+    return pa.array(ends, pa.int32())
+
+
+def _missing(values: Sequence[Any]) -> pa.Array:
+    return pa.array([each is None for each in values], pa.bool_())
 
 
 def _decimal(digits: bytes, scale: int) -> Decimal:

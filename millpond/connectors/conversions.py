@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from millpond.connectors.arrays import outside_type
 from millpond.connectors.base64_texts import of_base64_text
+from millpond.connectors.nested import outside_type
 from millpond.connectors.pandas_there import is_absent, is_moment, python_moment
 from millpond.schema import Type
 
@@ -28,15 +28,31 @@ def converted(value: Any, to: Type) -> Any:
         return None
     if isinstance(value, np.generic) and not isinstance(value, np.datetime64):
         value = value.item()
-    if to.is_array:
+    if to.is_nested:
         if isinstance(value, str):  # of JSON, as CSV has it
-            return array_of_text(value, to)
-        return [converted(_finite(each, to.element), to.element) for each in _elements(value)]
+            return nested_of_text(value, to)
+        return _nested(value, to)
     return _CONVERSIONS[to.family](value)
 
 
-def array_of_text(text: str, to: Type) -> Any:
-    """An ARRAY of a text of JSON; raises one of ``NO_ARRAY``."""
+def _nested(value: Any, to: Type) -> Any:
+    if to.is_array:
+        return [_part(each, to.element) for each in _elements(value)]
+    if not isinstance(value, Mapping):
+        raise TypeError
+    if to.is_map:
+        pairs = [(_key(key, to.key), _part(each, to.element)) for key, each in value.items()]
+        if any(key is None for key, _ in pairs):
+            raise TypeError
+        return pairs
+    named = {str(name).lower(): each for name, each in value.items()}
+    if len(named) < len(value):
+        raise TypeError  # two values for one field
+    return {f.name: _part(named.get(f.name.lower()), f.type) for f in to.fields}
+
+
+def nested_of_text(text: str, to: Type) -> Any:
+    """An ARRAY, STRUCT or MAP of a text of JSON; raises one of ``NOT_NESTED``."""
     numbers = Decimal if "DECIMAL" in to.value else None
     found = converted(json.loads(text, parse_float=numbers, parse_constant=_refused), to)
     _ = pa.scalar(found, outside_type(to))  # raises where a number is too large
@@ -48,7 +64,7 @@ def _refused(word: str) -> None:
     raise ValueError(word)
 
 
-NO_ARRAY = (
+NOT_NESTED = (
     TypeError,
     ValueError,
     OverflowError,
@@ -68,9 +84,17 @@ def _elements(value: Any) -> list[Any]:
     return list(value)
 
 
-def _finite(value: Any, to: Type) -> Any:
-    """An element; JSON has texts for the doubles that are no numbers to it."""
-    return _SPECIAL.get(value, value) if to is Type.DOUBLE and isinstance(value, str) else value
+def _key(value: Any, to: Type) -> Any:
+    """A key of a MAP; those of JSON are texts."""
+    if isinstance(value, str) and to in (Type.BOOLEAN, Type.INT, Type.BIGINT):
+        value = json.loads(value)
+    return converted(value, to)
+
+
+def _part(value: Any, to: Type) -> Any:
+    """A value within another; JSON has texts for the doubles that are no numbers to it."""
+    is_word = to is Type.DOUBLE and isinstance(value, str)
+    return converted(_SPECIAL.get(value, value) if is_word else value, to)
 
 
 _SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}

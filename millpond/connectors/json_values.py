@@ -21,6 +21,8 @@ def json_value(value: Any) -> Any:
     """
     if isinstance(value, list):
         return [json_value(each) for each in value]
+    if isinstance(value, dict):
+        return {_key(key): json_value(each) for key, each in value.items()}
     if isinstance(value, Decimal):
         return format(value, "f")
     if isinstance(value, bytes):
@@ -32,10 +34,16 @@ def json_value(value: Any) -> Any:
     return value
 
 
-def json_array(value: list[Any]) -> str:
-    """An ARRAY as a text of JSON, which formats have that know no lists.
+def _key(key: Any) -> str:
+    """A key of a MAP, or the name of a field."""
+    found = json_value(key)
+    return json.dumps(found) if isinstance(found, bool | int) else str(found)
 
-    >>> json_array([1.5, None, float("nan")])
-    '[1.5,null,"NaN"]'
+
+def json_nested(value: list[Any] | dict[Any, Any]) -> str:
+    """An ARRAY, STRUCT or MAP as a text of JSON, which formats have that know no such values.
+
+    >>> json_nested([1.5, None, float("nan")]), json_nested({True: [date(2026, 1, 2)]})
+    ('[1.5,null,"NaN"]', '{"true":["2026-01-02"]}')
     """
     return json.dumps(json_value(value), ensure_ascii=False, separators=(",", ":"))

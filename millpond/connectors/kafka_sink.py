@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from millpond.connectors.avro import AvroResults
 from millpond.connectors.json_text import json_results
-from millpond.connectors.json_values import json_array, json_value
+from millpond.connectors.json_values import json_nested, json_value
 from millpond.connectors.kafka_client import ANSWER_SECONDS, POLL_SECONDS, client, words_of
 from millpond.connectors.python_values import python_values
 from millpond.connectors.sinks import Results
@@ -126,8 +126,8 @@ class Form:
 
 
 def _key(value: Any) -> bytes:
-    """A value as a key: a text, of an ARRAY its JSON."""
-    told = json_array(value) if isinstance(value, list) else str(json_value(value))
+    """A value as a key: a text, of what has values in it its JSON."""
+    told = json_nested(value) if isinstance(value, list | dict) else str(json_value(value))
     return told.encode()
 
 

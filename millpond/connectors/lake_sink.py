@@ -14,7 +14,6 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from millpond.connectors.arrays import inside_table, outside_table, outside_type
 from millpond.connectors.changed_rows import (
     CHANGED,
     changes_of_each,
@@ -22,6 +21,7 @@ from millpond.connectors.changed_rows import (
     repeated,
 )
 from millpond.connectors.lake import LakePlace, words_of
+from millpond.connectors.nested import inside_table, outside_table, outside_type
 from millpond.connectors.secrets import Secret, revealed
 from millpond.connectors.sinks import Results
 from millpond.errors import MillpondError
@@ -56,8 +56,9 @@ class LakeTarget:
             if each.lower() not in names:
                 known = ", ".join(self.results.schema.names)
                 raise self.place.fault(f"no column {each} for the key; columns: {known}")
-            if self.results.schema.types[names.index(each.lower())].is_array:
-                raise self.place.fault(f"column {each} is an ARRAY, and so no key of a table there")
+            type_ = self.results.schema.types[names.index(each.lower())]
+            if type_.is_nested:
+                raise self.place.fault(f"column {each} is {type_}, and so no key of a table there")
 
     @cached_property
     def usual(self) -> pa.Schema:

@@ -12,6 +12,8 @@ import pyarrow.compute as pc
 import pyarrow.csv as pc_csv
 
 from millpond.connectors.changed_rows import Fault
+from millpond.connectors.json_values import json_nested
+from millpond.connectors.nested import is_nested
 from millpond.connectors.postgres_arrays import array_text
 from millpond.connectors.python_values import python_values
 
@@ -45,10 +47,15 @@ def _with_hexadecimal(table: pa.Table) -> pa.Table:
 
 
 def with_arrays(table: pa.Table) -> pa.Table:
-    """The rows with ARRAYs as the server reads them: texts, which can be keys too."""
+    """The rows with ARRAYs as the server reads them, texts, which can be keys too; STRUCTs, MAPs
+    and ARRAYs of what has values in it are JSON."""
     for position, column in enumerate(table.columns):
-        if pa.types.is_list(column.type):
-            texts = list(map(array_text, python_values(column)))
+        if is_nested(column.type):
+            is_flat = pa.types.is_list(column.type) and not is_nested(column.type.value_type)
+            texts = [
+                array_text(each) if is_flat or each is None else json_nested(each)
+                for each in python_values(column)
+            ]
             name = table.field(position).name
             table = table.set_column(position, name, pa.array(texts, pa.string()))
     return table

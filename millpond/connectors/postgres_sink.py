@@ -21,12 +21,12 @@ from millpond.connectors.postgres_client import Server
 from millpond.connectors.postgres_merge import KIND, STAGE, Merge
 from millpond.connectors.postgres_rows import checked, copied, with_arrays, without_nul
 from millpond.connectors.postgres_tables import (
-    TAKES,
     Table,
     TableColumn,
     found_table,
     listed,
     quoted,
+    taken_by,
     takes,
     usual_type,
 )
@@ -99,7 +99,7 @@ class Form:
             if not takes(field.type, column):
                 raise self.target.fault(
                     f"column {column.name} is {column.type}, and {field.type} goes into "
-                    f"{' or '.join(TAKES[field.type.family])}; CAST it in the query, or ALTER "
+                    f"{' or '.join(taken_by(field.type))}; CAST it in the query, or ALTER "
                     "the table"
                 )
         for each in self._beside:

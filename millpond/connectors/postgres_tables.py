@@ -27,6 +27,8 @@ TAKES = {
     Type.DATE: ("date",),
     Type.TIMESTAMP: ("timestamp with time zone", "timestamp without time zone"),
     Type.ARRAY: ("an array of what its elements go into",),
+    Type.STRUCT: ("jsonb", "json"),
+    Type.MAP: ("jsonb", "json"),
 }
 """Into which columns values go, and are what they were; the first is the usual one."""
 
@@ -83,9 +85,9 @@ def takes(kind: Type, column: TableColumn) -> bool:
     """Whether all values of a type are the same values in a column."""
     if kind is Type.NULL:
         return True
-    if kind.is_array:
-        is_flat = column.type.endswith("[]") and not kind.element.is_array
-        return is_flat and takes(kind.element, replace(column, type=column.type[:-2]))
+    if is_flat(kind):
+        inner = replace(column, type=column.type.removesuffix("[]"))
+        return inner.type != column.type and takes(kind.element, inner)
     bare = column.type
     if kind in (Type.STRING, Type.TIMESTAMP):  # a text that is too long is refused by the server
         bare = _LENGTH.sub("", bare) if kind is Type.STRING else bare.replace("(6)", "")
@@ -93,16 +95,26 @@ def takes(kind: Type, column: TableColumn) -> bool:
     if kind.is_decimal and digits:
         precision, scale = int(digits[1]), int(digits[2])
         return scale >= kind.scale and precision - scale >= kind.precision - kind.scale
-    return bare in TAKES[kind.family]
+    return bare in taken_by(kind)
+
+
+def is_flat(kind: Type) -> bool:
+    """Whether it is an ARRAY that PostgreSQL has as an array; other values in values are JSON."""
+    return kind.is_array and not kind.element.is_nested
+
+
+def taken_by(kind: Type) -> tuple[str, ...]:
+    """Into which columns values of a type go."""
+    return TAKES[Type.STRUCT if kind.is_array and not is_flat(kind) else kind.family]
 
 
 def usual_type(kind: Type) -> str:
     """The type of a column that is made for values."""
     if kind.is_decimal:
         return f"numeric({kind.precision},{kind.scale})"
-    if kind.is_array and not kind.element.is_array:
+    if is_flat(kind):
         return f"{usual_type(kind.element)}[]"
-    return TAKES.get(kind, ("text",))[0]
+    return "text" if kind is Type.NULL else taken_by(kind)[0]
 
 
 def found_table(connection: Any, text: str, fault: Fault) -> Table | None:

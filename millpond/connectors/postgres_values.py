@@ -12,10 +12,10 @@ from millpond.connectors.arrays import opened_lists
 from millpond.connectors.arrow import RowPosition, arrow_schema, conform
 from millpond.connectors.bad_rows import BadRow, salvaged, told_apart
 from millpond.connectors.postgres_arrays import elements_of
-from millpond.connectors.postgres_tables import Fault, SourceTable, Table, quoted
+from millpond.connectors.postgres_tables import Fault, SourceTable, Table, is_flat, quoted
 from millpond.connectors.sources import Declaration
 from millpond.connectors.times import check_times
-from millpond.schema import Schema, Type
+from millpond.schema import NESTED, Schema, Type
 
 Row = Sequence[str | None]
 
@@ -28,6 +28,8 @@ GIVES = {
     Type.BINARY: ("bytea",),
     Type.DATE: ("date",),
     Type.TIMESTAMP: ("timestamp with time zone", "timestamp without time zone"),
+    Type.STRUCT: ("json", "jsonb"),
+    Type.MAP: ("json", "jsonb"),
 }
 """Which columns are read as which type; as STRING all are, as PostgreSQL writes them."""
 
@@ -55,7 +57,9 @@ class Columns:
                 item = bare.removesuffix("[]")
                 fitting = [kind for kind, given in GIVES.items() if item in given]
                 if item != bare:
-                    fitting = [Type.array(kind) for kind in fitting if kind is not Type.DECIMAL]
+                    fitting = [
+                        Type.array(kind) for kind in fitting if kind not in (Type.DECIMAL, *NESTED)
+                    ]
                 known = " or ".join([*map(str, fitting), "STRING"])
                 raise fault(
                     f"column {column.name} is {column.type}, which is no {field.type}; declare it "
@@ -103,10 +107,10 @@ class Columns:
 
 def _gives(bare: str, type_: Type) -> bool:
     """Whether a column of PostgreSQL is read as a type."""
-    if type_.is_array:
-        is_flat = bare.endswith("[]") and not type_.element.is_array
-        return is_flat and _gives(bare[:-2], type_.element)
-    return type_ is Type.STRING or bare in GIVES[type_.family]
+    if is_flat(type_):
+        return bare.endswith("[]") and _gives(bare[:-2], type_.element)
+    of_json = type_.is_nested and bare in GIVES[Type.STRUCT]
+    return type_ is Type.STRING or of_json or bare in GIVES.get(type_.family, ())
 
 
 def _lists(texts: Sequence[str | None], element: Type) -> pa.Array:
@@ -124,7 +128,7 @@ def _lists(texts: Sequence[str | None], element: Type) -> pa.Array:
 
 def _array(texts: Sequence[str | None], type_: Type) -> pa.Array:
     """Texts as PostgreSQL writes values, as those that other sources have."""
-    if type_.is_array:
+    if is_flat(type_):
         return _lists(texts, type_.element)
     if type_ is Type.BINARY:
         found = [

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millpond.connectors.base64_texts import base64_column
-from millpond.connectors.json_values import json_array
+from millpond.connectors.json_values import json_nested
+from millpond.connectors.nested import is_nested, python_nested
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,7 +29,7 @@ def python_values(column: pa.ChunkedArray | pa.Array) -> list[Any]:
     [datetime.date(1970, 1, 1), '12921-08-18']
     """
     try:
-        values: list[Any] = column.to_pylist()
+        values = python_nested(column)
     except (ValueError, OverflowError):
         return [_python_value(value) for value in column]
     return values
@@ -66,12 +67,12 @@ def moment(ticks: int, tick_microseconds: int) -> str:
 
 
 def readable(table: pa.Table) -> pa.Table:
-    """The table with those times, DECIMALs, BINARYs and ARRAYs as text that Arrow would not write
-    out as such."""
+    """The table with those times, DECIMALs, BINARYs, ARRAYs, STRUCTs and MAPs as text that Arrow
+    would not write out as such."""
     for position, column in enumerate(table.columns):
-        if pa.types.is_list(column.type):
+        if is_nested(column.type):
             name = table.field(position).name
-            table = table.set_column(position, name, array_texts(column))
+            table = table.set_column(position, name, nested_texts(column))
             continue
         if pa.types.is_binary(column.type):
             name = table.field(position).name
@@ -86,10 +87,10 @@ def readable(table: pa.Table) -> pa.Table:
     return table
 
 
-def array_texts(column: pa.ChunkedArray) -> pa.Array:
-    """ARRAYs as texts of JSON."""
+def nested_texts(column: pa.ChunkedArray) -> pa.Array:
+    """ARRAYs, STRUCTs and MAPs as texts of JSON."""
     values = python_values(column)
-    return pa.array([None if v is None else json_array(v) for v in values], pa.string())
+    return pa.array([None if v is None else json_nested(v) for v in values], pa.string())
 
 
 def decimal_texts(column: pa.ChunkedArray) -> pa.Array:
@@ -115,6 +116,10 @@ def _reach(column: pa.ChunkedArray) -> float:
 def _python_value(value: pa.Scalar) -> Any:
     if pa.types.is_list(value.type):
         return python_values(value.values) if value.is_valid else None
+    if pa.types.is_map(value.type) and value.is_valid:
+        return dict(zip(*map(python_values, value.values.flatten()), strict=True))
+    if pa.types.is_struct(value.type) and value.is_valid:
+        return {name: _python_value(each) for name, each in value.items()}
     try:
         return value.as_py()
     except (ValueError, OverflowError):

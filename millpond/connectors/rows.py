@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from millpond.arguments import shown_value
-from millpond.connectors.arrays import inside, outside_type
 from millpond.connectors.arrow import (
     RowPosition,
     arrow_schema,
@@ -18,9 +17,10 @@ from millpond.connectors.arrow import (
     positions,
 )
 from millpond.connectors.conversions import converted
+from millpond.connectors.nested import inside, outside_type
 from millpond.connectors.pandas_there import dense, is_frame
 from millpond.errors import InputError
-from millpond.schema import Field, Schema, Type
+from millpond.schema import NESTED, Field, Schema, Type
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -187,7 +187,7 @@ _PLAIN: dict[Type, set[type]] = {
     Type.BINARY: {bytes},
     Type.DATE: {date},
     Type.TIMESTAMP: {datetime},
-    Type.ARRAY: set(),
+    **{family: set() for family in NESTED},
     Type.NULL: set(),
 }
 """Python types that Arrow converts as meant; all others are looked at one by one."""

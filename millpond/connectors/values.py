@@ -13,6 +13,8 @@ import pyarrow as pa
 
 from millpond.connectors.arrays import closed
 from millpond.connectors.arrow_types import ARROW_TYPES
+from millpond.connectors.maps import closed_maps
+from millpond.connectors.structs import closed_structs
 from millpond.schema import Field, Schema, Type
 
 Bits: TypeAlias = npt.NDArray[np.uint64]
@@ -42,6 +44,10 @@ class ValueGenerator:
         bits = self._bits(position, rows)
         if field.type.is_array:
             return self._arrays(field, bits, rows)
+        if field.type.is_struct:
+            return self._structs(field, rows)
+        if field.type.is_map:
+            return self._maps(field, bits, rows)
         if field.type is Type.STRING:
             return self._text(field, bits, rows)
         if field.type is Type.BINARY:
@@ -52,14 +58,32 @@ class ValueGenerator:
 
     def _arrays(self, field: Field, bits: Bits, rows: npt.NDArray[np.int64]) -> pa.Array:
         """Up to three elements for each row."""
+        ends, (values,) = self._entries(bits, rows, Field(field.name, field.type.element))
+        lists = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), values)
+        return closed(lists, np.ones(len(rows), np.bool_))
+
+    def _maps(self, field: Field, bits: Bits, rows: npt.NDArray[np.int64]) -> pa.Array:
+        """Up to three entries for each row."""
+        ends, (keys, values) = self._entries(
+            bits, rows, Field("key", field.type.key), Field(field.name, field.type.element)
+        )
+        return closed_maps(pa.array(ends, pa.int32()), keys, values, np.ones(len(rows), np.bool_))
+
+    def _entries(
+        self, bits: Bits, rows: npt.NDArray[np.int64], *fields: Field
+    ) -> tuple[npt.NDArray[np.int64], list[pa.Array]]:
+        """Where the entries of each row end, and what they have."""
         counts = (bits >> np.uint64(20)).astype(np.int64) % (_MOST_ELEMENTS + 1)
         ends = np.concatenate(([0], np.cumsum(counts)))
         within = np.arange(ends[-1]) - np.repeat(ends[:-1], counts)
-        inner = Schema((Field(field.name, field.type.element),))
         numbers = np.repeat(rows, counts) * _MOST_ELEMENTS + within
-        values = ValueGenerator(inner, self.seed + 1, self.keys).column(0, numbers)
-        lists = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), values)
-        return closed(lists, np.ones(len(rows), np.bool_))
+        inner = ValueGenerator(Schema(fields), self.seed + 1, self.keys)
+        return ends, [inner.column(at, numbers) for at in range(len(fields))]
+
+    def _structs(self, field: Field, rows: npt.NDArray[np.int64]) -> pa.Array:
+        inner = ValueGenerator(Schema(field.type.fields), self.seed + 1, self.keys)
+        parts = [inner.column(at, rows) for at in range(len(field.type.fields))]
+        return closed_structs(parts, np.ones(len(rows), np.bool_))
 
     def _plain(self, field: Field, bits: Bits) -> npt.NDArray[Any]:
         if field.type is Type.DOUBLE:

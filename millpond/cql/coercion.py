@@ -1,7 +1,8 @@
 """Casts, written into the checked expression, so that execution coerces nothing."""
 
+import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
 
@@ -9,54 +10,12 @@ from millpond.cql import decimals
 from millpond.cql.expressions import Call, Expression, Literal, Value
 from millpond.cql.text.places import StatementError
 from millpond.cql.zones import instant_in_zone, instant_of, instant_of_text, local_time
-from millpond.schema import FAMILIES, MOST_DIGITS, Type
-from millpond.spelling import nearest
+from millpond.schema import FAMILIES, MOST_DIGITS, NESTED, Field, Type
 
-TYPE_NAMES = {
-    "BOOLEAN": Type.BOOLEAN,
-    "BOOL": Type.BOOLEAN,
-    "INT": Type.INT,
-    "INTEGER": Type.INT,
-    "SMALLINT": Type.INT,
-    "TINYINT": Type.INT,
-    "BIGINT": Type.BIGINT,
-    "LONG": Type.BIGINT,
-    "DECIMAL": Type.DECIMAL,
-    "NUMERIC": Type.DECIMAL,
-    "DOUBLE": Type.DOUBLE,
-    "FLOAT": Type.DOUBLE,
-    "REAL": Type.DOUBLE,
-    "STRING": Type.STRING,
-    "TEXT": Type.STRING,
-    "VARCHAR": Type.STRING,
-    "CHAR": Type.STRING,
-    "BINARY": Type.BINARY,
-    "VARBINARY": Type.BINARY,
-    "BYTEA": Type.BINARY,
-    "BLOB": Type.BINARY,
-    "DATE": Type.DATE,
-    "TIMESTAMP": Type.TIMESTAMP,
-    "TIMESTAMPTZ": Type.TIMESTAMP,
-    "TIMESTAMP_LTZ": Type.TIMESTAMP,
-}
-_INSTEAD = {
-    "NUMBER": "DECIMAL(10, 2), DOUBLE or BIGINT",
-    "DATETIME": "TIMESTAMP",
-    "TIME": "TIMESTAMP, or BIGINT",
-    "UUID": "STRING",
-    "JSON": "STRING, and json_value(s, '$.items[0].price') in queries",
-    "JSONB": "STRING, and json_value(s, '$.items[0].price') in queries",
-    "ARRAY": "ARRAY<INT>, which says of what",
-    "MAP": "STRING with JSON and json_value(s, '$.key'), or a row for each key",
-    "ROW": "a column for each field, or STRING with JSON and json_value(s, '$.field')",
-    "STRUCT": "a column for each field, or STRING with JSON and json_value(s, '$.field')",
-}
 INT_RANGE = (-(2**31), 2**31 - 1)
 BIGINT_RANGE = (-(2**63), 2**63 - 1)
 _WIDTH = {Type.INT: 0, Type.BIGINT: 1, Type.DOUBLE: 2}
 _HEXADECIMAL = re.compile(r"[0-9A-Fa-f]*")
-_ELEMENTS = re.compile(r"ARRAY<(.*)>|(.+?)(?:\[\]| ARRAY)")
-_PARAMETERS = re.compile(r"(\w+)\((.*)\)")
 TEMPORAL = (Type.DATE, Type.TIMESTAMP)
 
 # What CAST may do beside casting a type to itself.
@@ -70,49 +29,14 @@ _CASTS = {
     Type.BINARY: {Type.STRING},
     Type.DATE: {Type.TIMESTAMP, Type.STRING},
     Type.TIMESTAMP: {Type.DATE, Type.STRING},
-    Type.ARRAY: {Type.STRING},
+    **{family: {Type.STRING} for family in NESTED},
     Type.NULL: {*FAMILIES, Type.NULL},
 }
 
 
-def named_type(name: str, offset: int | None) -> Type:
-    """The type that a name such as VARCHAR, DECIMAL(10, 2) or ARRAY<INT> stands for."""
-    if elements := _ELEMENTS.fullmatch(name.upper()):
-        return Type.array(named_type(elements[1] or elements[2], offset))
-    parts = _PARAMETERS.fullmatch(name.upper())
-    word = parts[1] if parts else name.upper()
-    if word in TYPE_NAMES:
-        found = TYPE_NAMES[word]
-        return _decimal(word, parts[2] if parts else "", offset) if found is Type.DECIMAL else found
-    if word in _INSTEAD:
-        raise StatementError(f"the type {word} is not supported; use {_INSTEAD[word]}", offset)
-    hint = nearest(word, TYPE_NAMES) or ";"
-    known = ", ".join(map(str, FAMILIES))
-    raise StatementError(f'no type is called "{name}"{hint} known: {known}', offset)
-
-
-def _decimal(word: str, parameters: str, offset: int | None) -> Type:
-    """DECIMAL(p) or DECIMAL(p, s)."""
-    numbers = [each.strip() for each in parameters.split(",")]
-    if not parameters or len(numbers) > 2 or not all(each.isdecimal() for each in numbers):
-        raise StatementError(
-            f"{word} says how many digits there are, and how many of them behind the point: "
-            f"{word}(10, 2)",
-            offset,
-        )
-    precision, scale = (*map(int, numbers), 0)[:2]
-    if not 1 <= precision <= MOST_DIGITS or scale > precision:
-        raise StatementError(
-            f"{word}({parameters}): from 1 to {MOST_DIGITS} digits, and not more of them behind "
-            "the point",
-            offset,
-        )
-    return Type.decimal(precision, scale)
-
-
 def with_article(of: Type) -> str:
     """The type with its article."""
-    return f"an {of}" if of is Type.INT or of.is_array else f"a {of}"
+    return f"an {of}" if str(of)[0] in "AI" else f"a {of}"
 
 
 def cast(expression: Expression, to: Type) -> Expression:
@@ -124,17 +48,36 @@ def cast(expression: Expression, to: Type) -> Expression:
             return Literal(None, to)
         if expression.type.is_number and to.is_number:
             return _cast_number(expression, to)
-    if (made := _constructed(expression)) is not None and to.is_array:
-        return Call("array", tuple(cast(element, to.element) for element in made), to)
-    return Call("cast", (expression,), to)
+    return _rebuilt(expression, to, cast) or Call("cast", (expression,), to)
 
 
 def widens_to(source: Type, to: Type) -> bool:
-    """Whether elements of ARRAYs become others of which each holds them."""
-    if source.is_array and to.is_array:
-        return source is to or widens_to(source.element, to.element)
+    """Whether values within others become those of a type that holds each of them."""
+    if source.is_nested and source.family is to.family and source is not to:
+        inner, outer = _parts(source), _parts(to)
+        is_alike = len(inner) == len(outer) and (not source.is_map or source.key is to.key)
+        return is_alike and all(map(widens_to, inner, outer))
     both = source.is_number and to.is_number
     return source is to or (both and widest((source, to)) is to)
+
+
+def _parts(type_: Type) -> tuple[Type, ...]:
+    """The types of what values of a type have in them, but keys."""
+    return tuple(field.type for field in type_.fields) if type_.is_struct else (type_.element,)
+
+
+def _rebuilt(
+    expression: Expression, to: Type, cast_to: Callable[[Expression, Type], Expression]
+) -> Expression | None:
+    """ARRAY[…], STRUCT(…) or MAP[…] with each part cast to what the type has; None of others."""
+    made = _constructed(expression)
+    if made is None or expression.type.family is not to.family:
+        return None
+    if to.is_struct and len(made) != len(to.fields):
+        return None
+    types = itertools.cycle([to.key, to.element]) if to.is_map else itertools.cycle(_parts(to))
+    parts = tuple(cast_to(part, type_) for part, type_ in zip(made, types, strict=False))
+    return Call(to.family.value.lower(), parts, to)
 
 
 def as_text(expression: Expression) -> Expression:
@@ -167,10 +110,10 @@ def _cast_decimal(literal: Literal, to: Type) -> Expression:
 def explicit_cast(expression: Expression, to: Type, offset: int | None) -> Expression:
     """CAST(expression AS to)."""
     source = expression.type
-    if (made := _constructed(expression)) is not None and to.is_array:
-        return Call("array", tuple(explicit_cast(e, to.element, offset) for e in made), to)
+    if rebuilt := _rebuilt(expression, to, lambda part, of: explicit_cast(part, of, offset)):
+        return rebuilt
     if source is not to and to.family not in _CASTS[source.family] and not widens_to(source, to):
-        advice = "; numbers widen, and CAST AS STRING gives its JSON" if source.is_array else ""
+        advice = "; numbers widen, and CAST AS STRING gives its JSON" if source.is_nested else ""
         raise StatementError(f"{with_article(source)} cannot be cast to {to}{advice}", offset)
     if isinstance(expression, Literal) and isinstance(expression.value, str) and to in TEMPORAL:
         return temporal_literal(expression.value, to, offset)
@@ -184,14 +127,14 @@ def explicit_cast(expression: Expression, to: Type, offset: int | None) -> Expre
 
 
 def _constructed(expression: Expression) -> tuple[Expression, ...] | None:
-    """The elements of ARRAY[e, …]; None of another expression."""
-    is_array = isinstance(expression, Call) and expression.function == "array"
-    return expression.arguments if is_array and isinstance(expression, Call) else None
+    """The parts of ARRAY[…], STRUCT(…) or MAP[…]; None of another expression."""
+    is_made = isinstance(expression, Call) and expression.function in ("array", "struct", "map")
+    return expression.arguments if is_made and isinstance(expression, Call) else None
 
 
 def _has_only_nulls(expression: Expression) -> bool:
     """Whether it is ARRAY[NULL], or with more of them."""
-    made = _constructed(expression)
+    made = _constructed(expression) if expression.type.is_array else None
     return made is not None and all(isinstance(e, Literal) and e.value is None for e in made)
 
 
@@ -285,14 +228,33 @@ def common_type(expressions: Sequence[Expression]) -> Type | None:
         return types.pop()
     if all(t.is_number for t in types):
         return widest(tuple(types))
-    if all(t.is_array for t in types):
-        element = common_type([Literal(None, t.element) for t in types])
-        return None if element is None else Type.array(element)
+    if all(t.is_nested for t in types):
+        return _common_nested(list(dict.fromkeys(e.type for e in expressions if e.type in types)))
     temporal = types & set(TEMPORAL)
     strings = [e for e in expressions if e.type is Type.STRING]
     if len(temporal) == 1 and types <= temporal | {Type.STRING} and all(map(_is_text, strings)):
         return temporal.pop()
     return None
+
+
+def _common_nested(types: Sequence[Type]) -> Type | None:
+    """The type all values with others in them can take: names of fields are those of the first."""
+    first = types[0]
+    if len({(t.family, t.key if t.is_map else None, _names(t)) for t in types}) > 1:
+        return None
+    columns = zip(*map(_parts, types), strict=True)
+    parts = [common_type([Literal(None, type_) for type_ in column]) for column in columns]
+    if None in parts:
+        return None
+    known = [part for part in parts if part is not None]
+    if first.is_struct:
+        pairs = zip(first.fields, known, strict=True)
+        return Type.struct(tuple(Field(field.name, type_) for field, type_ in pairs))
+    return Type.array(known[0]) if first.is_array else Type.map(first.key, known[0])
+
+
+def _names(type_: Type) -> tuple[str, ...]:
+    return tuple(field.name.lower() for field in type_.fields)
 
 
 def _is_text(expression: Expression) -> bool:
@@ -327,19 +289,24 @@ def assign(expression: Expression, to: Type, target: str, offset: int | None) ->
     source = expression.type
     if source.is_number and to.is_number:
         return cast(expression, to)
-    if to.is_array and source.is_array:
-        if (made := _constructed(expression)) is not None:
-            if _has_only_nulls(expression):
-                return cast(expression, to)
-            return Call("array", tuple(assign(e, to.element, target, offset) for e in made), to)
-        if widens_to(source, to):
-            return cast(expression, to)
-    is_read = _is_text(expression) and (to in TEMPORAL or to.is_array)
+    if _has_only_nulls(expression) and to.is_array:
+        return cast(expression, to)
+    if rebuilt := _rebuilt(expression, to, lambda part, of: _assigned(part, of, target, offset)):
+        return rebuilt
+    if to.is_nested and widens_to(source, to):
+        return cast(expression, to)
+    is_read = _is_text(expression) and (to in TEMPORAL or to.is_nested)
     if source in (to, Type.NULL) or is_read:
         return implicit_cast(expression, to, offset)
     raise StatementError(
         f"{target} is {with_article(to)}, the value is {with_article(source)}; CAST it", offset
     )
+
+
+def _assigned(part: Expression, to: Type, target: str, offset: int | None) -> Expression:
+    """What is in a new value; a bare NULL has taken a type of its surroundings."""
+    is_null = isinstance(part, Literal) and part.value is None
+    return cast(part, to) if is_null else assign(part, to, target, offset)
 
 
 def literal_of(value: Value) -> Literal:

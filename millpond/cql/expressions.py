@@ -10,14 +10,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Union
+from typing import Any, Union
 
 from millpond.cql.node import Node
 from millpond.functions.user_function import UserFunction
 from millpond.schema import Type
 
-Value = Union[None, bool, int, float, str, bytes, date, datetime, Decimal, tuple["Value", ...]]
-"""A tuple is an ARRAY; none stands in a ``Literal``."""
+Value = Union[
+    None, bool, int, float, str, bytes, date, datetime, Decimal, tuple["Value", ...], dict[Any, Any]
+]
+"""A tuple is an ARRAY, a dict a STRUCT or MAP; none stands in a ``Literal``."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,13 @@ class Call:
     def __str__(self) -> str:
         if self.function == "array":
             return f"ARRAY[{', '.join(map(str, self.arguments))}]"
+        if self.function == "map":
+            return f"MAP[{', '.join(map(str, self.arguments))}]"
+        if self.function == "struct":
+            pairs = zip(self.arguments, self.type.fields, strict=True)
+            return f"STRUCT({', '.join(f'{part} AS {field.name}' for part, field in pairs)})"
+        if self.function == "field" and isinstance(self.arguments[1], Literal):
+            return f"{self.arguments[0]}.{self.arguments[1].value!s}"
         if self.function == "[]":
             return f"{self.arguments[0]}[{self.arguments[1]}]"
         if len(self.arguments) == 2 and not self.function[0].isalpha():

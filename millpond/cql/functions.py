@@ -3,7 +3,7 @@
 Operators have their own syntax and are listed for execution and documentation only.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Union
@@ -41,6 +41,8 @@ class Kind(Enum):
     TEXT = "a text in quotes"
     GROUP = "the number of a group written out"
     ARRAY = "an ARRAY"
+    MAP = "a MAP"
+    MANY = "an ARRAY or MAP"
     ELEMENT = "a value of the type of its elements"
     PATH = "a path in quotes, such as '$.items[0].price'"
 
@@ -179,7 +181,11 @@ _LIST = (
         _S,
         "the number, text or truth value that a path leads to in JSON; NULL if there is none",
     ),
-    Function("cardinality", (Kind.ARRAY,), _I, "the number of elements of an ARRAY"),
+    Function(
+        "cardinality", (Kind.MANY,), _I, "the number of elements of an ARRAY, or entries of a MAP"
+    ),
+    Function("map_keys", (Kind.MAP,), None, "the ARRAY of the keys of a MAP, in order"),
+    Function("map_values", (Kind.MAP,), None, "the ARRAY of the values of a MAP, in that order"),
     Function(
         "array_contains",
         (Kind.ARRAY, Kind.ELEMENT),
@@ -232,6 +238,7 @@ ALIASES = {
 
 REWRITTEN = {
     "mod": "mod(a, b) is a % b",
+    "named_struct": "named_struct('a', 1) is STRUCT(1 AS a)",
     "sha2": "sha2(s, 256) is sha256(s), and with 512 sha512(s)",
     "pi": "pi() is 3.141592653589793",
     "if": "if(condition, a, b) is CASE WHEN condition THEN a ELSE b END",
@@ -265,7 +272,10 @@ OPERATORS = {
     "case": "the value of the first true condition, else the last value or NULL",
     "cast": "the value as another type; NULL where a STRING cannot be read",
     "array": "the ARRAY of some values",
-    "[]": "the element of an ARRAY at a place, from 1; NULL where there is none",
+    "[]": "the element of an ARRAY at a place, from 1, or the value of a MAP's key; NULL if none",
+    "struct": "the STRUCT of some values",
+    "field": "the value of a field of a STRUCT",
+    "map": "the MAP of keys and values, each behind its key",
 }
 """The functions of ``Call`` that have a syntax of their own."""
 
@@ -279,6 +289,7 @@ BY_ROW = (
     *("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh"),
     *("degrees", "radians", "cbrt", "hypot", "sha512", "crc32", "hex", "unhex", "base64"),
     *("array", "[]", "cardinality", "array_contains"),
+    *("struct", "field", "map", "map_keys", "map_values"),
     *("unbase64", "json_value", LOCAL_TIME, ZONED_TIME, ZONED_TEXT),
 )
 """Functions that Python computes, on Spark too: no other gives the same bits everywhere."""
@@ -349,6 +360,9 @@ def _result(function: Function, arguments: Sequence[Expression], shared: Type) -
             arguments[1].value if len(arguments) > 1 and isinstance(arguments[1], Literal) else 0
         )
         return decimals.rounded(shared, digits if isinstance(digits, int) else 0)
+    if function.name in ("map_keys", "map_values"):
+        of = arguments[0].type
+        return Type.array(of.key if function.name == "map_keys" else of.element)
     return function.result or shared
 
 
@@ -404,7 +418,7 @@ def _argument(
         return implicit_cast(argument, shared, offset)
     if kind in CONSTANT:
         return _constant(function, kind, argument, offset)
-    if argument.type is Type.NULL:
+    if argument.type is Type.NULL and kind is not Kind.MAP:
         return cast(argument, kind if isinstance(kind, Type) else _null_type(kind, shared))
     if kind is Kind.NUMBER and argument.type.is_number:
         return cast(argument, shared)
@@ -412,6 +426,8 @@ def _argument(
         return implicit_cast(argument, shared, offset)
     if kind is Kind.ARRAY and argument.type.is_array:
         return cast(argument, Type.array(shared)) if _reads_elements(function) else argument
+    if _KINDS.get(kind, _none)(argument.type):
+        return argument
     if kind is Kind.BYTES and argument.type is shared:
         return argument
     if kind is Kind.MOMENT and argument.type in TEMPORAL:
@@ -424,8 +440,18 @@ def _argument(
     )
 
 
+def _none(of: Type) -> bool:
+    return False
+
+
+_KINDS: dict[Parameter, Callable[[Type], bool]] = {
+    Kind.MAP: lambda of: of.is_map,
+    Kind.MANY: lambda of: of.is_array or of.is_map,
+}
+
+
 def _null_type(kind: Parameter, shared: Type) -> Type:
-    if kind is Kind.ARRAY:
+    if kind in (Kind.ARRAY, Kind.MANY):
         return Type.array(shared)
     return Type.TIMESTAMP if kind is Kind.MOMENT else shared
 

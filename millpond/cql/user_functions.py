@@ -7,13 +7,13 @@ from typing import Any
 from sqlglot import exp
 
 from millpond.cql.aggregates import AGGREGATE_ALIASES, AGGREGATES
-from millpond.cql.coercion import named_type
 from millpond.cql.functions import ALIASES, FUNCTIONS, OPERATORS, REWRITTEN
 from millpond.cql.text.parse import parse_statement
 from millpond.cql.text.places import StatementError
 from millpond.cql.text.syntax import CreateQueryStatement
+from millpond.cql.type_names import named_type
 from millpond.errors import StateError
-from millpond.schema import FAMILIES, Type
+from millpond.schema import FAMILIES, NESTED, Type
 
 _TAKEN = {*FUNCTIONS, *ALIASES, *REWRITTEN, *OPERATORS, *AGGREGATES, *AGGREGATE_ALIASES}
 _TAKEN |= {"attempt", "succeeds"}
@@ -39,6 +39,9 @@ def _reads_as_call(name: str) -> bool:
     return [call.name for call in calls] == [name, name]
 
 
+_PARTS = {Type.ARRAY: "elements, a[1]", Type.STRUCT: "fields, s.a", Type.MAP: "values, m['k']"}
+
+
 def checked_types(name: str, parameters: Any, result: Any) -> tuple[tuple[Type, ...], Type]:
     """The types of a function's parameters and of its result, from types or their names."""
     if isinstance(parameters, str) or not isinstance(parameters, Sequence) or not parameters:
@@ -53,11 +56,11 @@ def _type(name: str, given: Any) -> Type:
         is_type = isinstance(given, Type) and given is not Type.NULL
         found = given if is_type else named_type(given if isinstance(given, str) else "", None)
     except StatementError:
-        known = ", ".join(str(each) for each in FAMILIES if each is not Type.ARRAY)
+        known = ", ".join(str(each) for each in FAMILIES if each not in NESTED)
         raise StateError(f"function {name}: no type {given!r}; known: {known}") from None
-    if found.is_array:
+    if found.is_nested:
         raise StateError(
-            f"function {name}: functions of your own take and give no ARRAYs; call it with "
-            "elements, a[1], or with the JSON of an ARRAY, CAST(a AS STRING)"
+            f"function {name}: functions of your own take and give no {found.family}s; call it "
+            f"with {_PARTS[found.family]}, or with its JSON, CAST(a AS STRING)"
         )
     return found

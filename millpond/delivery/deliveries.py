@@ -389,7 +389,7 @@ class Deliveries:
 
     @staticmethod
     def _next_part(log: ResultLog, page: Page) -> Path | None:
-        if page.is_in_driver or log.sink is None or log.schema.has_arrays:
+        if page.is_in_driver or log.sink is None or log.schema.has_nested:
             return None
         return log.sink.next_part()
 
@@ -430,7 +430,7 @@ class Deliveries:
         """Reads the files of the results where they lie, as long as the query is there."""
         from millpond.spark.deliveries import result_frame
 
-        if log.schema.has_arrays:  # whose pages are not what is shown
+        if log.schema.has_nested:  # whose pages are not what is shown
             with log.reading(self._lock) as found:
                 return self._spark().createDataFrame(log.table(found.pages))
         pages = [*log.kept, *(() if log.slice is None else log.slice.pages())]

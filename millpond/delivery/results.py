@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from millpond.catalog import QueryEntry
 from millpond.connectors import arrow_schema
-from millpond.connectors.arrays import outside_table
+from millpond.connectors.nested import outside_table
 from millpond.connectors.python_values import moment
 from millpond.connectors.sinks import NamedSink, unique_names
 from millpond.delivery.latency import LatencyRecord

@@ -24,8 +24,8 @@ from millpond.catalog import (
 )
 from millpond.connectors import Progress, Source
 from millpond.connectors.admission import Admitted, stream_page_schema
-from millpond.connectors.arrays import outside_table
 from millpond.connectors.bad_rows import BadRow
+from millpond.connectors.nested import outside_table
 from millpond.connectors.sources import OpenPages, Taken, close_source, forget, say_committed
 from millpond.connectors.times import as_ticks
 from millpond.cql.algebra import ONE_ROW

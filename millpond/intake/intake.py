@@ -21,8 +21,8 @@ from millpond.catalog import (
 )
 from millpond.connectors import arrow_schema
 from millpond.connectors.admission import Admission, Admitted
-from millpond.connectors.arrays import outside_row
 from millpond.connectors.disorder import Disorder
+from millpond.connectors.nested import outside_row
 from millpond.connectors.python_values import python_values
 from millpond.errors import InputError, MillpondError, StateError
 from millpond.identities import InputId

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from millpond.catalog import RelationEntry
 from millpond.connectors import arrow_schema
-from millpond.connectors.arrays import outside_table
+from millpond.connectors.nested import outside_table
 from millpond.connectors.python_values import python_values
 from millpond.errors import InputError
 from millpond.kernels.groups import Ints

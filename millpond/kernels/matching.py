@@ -183,7 +183,7 @@ class Matcher:
             return None
         value = _column_of(first)
         wanted = [self._of_queries(each) for each in others]
-        is_text = first.type in (Type.STRING, Type.BINARY) or first.type.is_array
+        is_text = first.type in (Type.STRING, Type.BINARY) or first.type.is_nested
         match name:
             case "=" | "in":
                 return _Equal(value, _index_of(wanted))

@@ -28,6 +28,7 @@ FORMS = ("attempt", "succeeds")
 # Functions that are not always NULL when an argument is; AND, OR and IN are treated by themselves.
 _LENIENT = (
     "is_null", "is_not_distinct", "case", "coalesce", "nullif", "greatest", "least", "array",
+    "struct", "map",
 )  # fmt: skip
 
 

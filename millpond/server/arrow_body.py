@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millpond.connectors.arrow import is_bytes, is_list, is_text
+from millpond.connectors.arrow import is_bytes, is_text
+from millpond.connectors.nested_columns import is_list
 from millpond.errors import InputError
 from millpond.schema import Schema
 from millpond.server.faults import RequestError
@@ -80,6 +81,11 @@ def _lengths(chunk: pa.Array) -> pa.Array:
         return pc.binary_length(chunk).cast(pa.int64())
     if is_list(chunk.type):
         return _list_lengths(chunk)
+    if pa.types.is_map(chunk.type):
+        kinds = [("key", chunk.type.key_type), ("value", chunk.type.item_type)]
+        return _list_lengths(chunk.cast(pa.list_(pa.struct(kinds))))
+    if pa.types.is_struct(chunk.type):
+        return _struct_lengths(chunk)
     return pa.array([0])[:0]
 
 
@@ -92,6 +98,15 @@ def _list_lengths(chunk: pa.Array) -> pa.Array:
         sizes += pc.fill_null(values, 0).to_numpy(zero_copy_only=False).astype(np.int64)
     totals = np.concatenate(([0], np.cumsum(sizes)))
     return pa.array(np.diff(totals[ends]))
+
+
+def _struct_lengths(chunk: pa.Array) -> pa.Array:
+    total = np.full(len(chunk), VALUE_BYTES * chunk.type.num_fields, np.int64)
+    for at in range(chunk.type.num_fields):
+        lengths = _lengths(chunk.field(at))
+        if len(lengths):
+            total += pc.fill_null(lengths, 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    return pa.array(total)
 
 
 # -- the little of Arrow's metadata that is needed here ---------------------------------------

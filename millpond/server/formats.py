@@ -144,7 +144,7 @@ def xml_text(value: Any) -> str:
     >>> xml_text("a\\x00b"), xml_text(True), xml_text([1, None])
     ('a?b', 'true', '[1,null]')
     """
-    if isinstance(value, list):
+    if isinstance(value, list | dict):
         value = dumps(value)
     text = ("true" if value else "false") if isinstance(value, bool) else str(value)
     return "".join(c if c in "\t\n\r" or " " <= c < "\ufffe" or c > "\uffff" else "?" for c in text)

@@ -14,9 +14,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv
 
-from millpond.connectors.arrays import outside_table
 from millpond.connectors.arrow import arrow_schema, conform
 from millpond.connectors.csv_records import records
+from millpond.connectors.nested import outside_table
 from millpond.errors import InputError
 from millpond.schema import Schema
 from millpond.server.arrow_body import arrow_table

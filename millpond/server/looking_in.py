@@ -7,8 +7,8 @@ import pyarrow as pa
 
 from millpond.catalog import QueryEntry, RelationEntry, StreamEntry, ViewEntry
 from millpond.connectors import arrow_schema
-from millpond.connectors.arrays import outside_table
 from millpond.connectors.json_values import json_value
+from millpond.connectors.nested import outside_table
 from millpond.connectors.python_values import python_values
 from millpond.cql.apply import scanned
 from millpond.facade.engine import Engine

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from millpond.catalog import Connector, QueryEntry, RelationEntry, StreamEntry
 from millpond.connectors import arrow_schema
-from millpond.connectors.arrays import inside_table, outside_table
+from millpond.connectors.nested import inside_table, outside_table
 from millpond.cql.algebra import (
     ONE_ROW,
     Dstream,

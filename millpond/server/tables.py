@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
-from millpond.connectors.arrays import inside_table
 from millpond.connectors.base64_texts import base64_column
-from millpond.connectors.python_values import array_texts, decimal_texts, readable
+from millpond.connectors.nested import inside_table, is_nested
+from millpond.connectors.python_values import decimal_texts, nested_texts, readable
 from millpond.delivery.results import ResultLog
 from millpond.server.faults import RequestError
 from millpond.spelling import suggestion
@@ -49,8 +49,8 @@ def _texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
         return pa.chunked_array([decimal_texts(column)])
     if pa.types.is_binary(column.type):
         return pa.chunked_array([base64_column(column)])
-    if pa.types.is_list(column.type):
-        return pa.chunked_array([array_texts(column)])
+    if is_nested(column.type):
+        return pa.chunked_array([nested_texts(column)])
     texts = column.cast(pa.string())
     if pa.types.is_timestamp(column.type):
         return pc.replace_substring(texts, " ", "T")

@@ -6,8 +6,8 @@ works on nothing, so nobody counts what waits for it as backlog.
 
 from typing import Any
 
-from millpond.connectors.arrays import outside_table
 from millpond.connectors.json_values import json_value
+from millpond.connectors.nested import outside_table
 from millpond.connectors.python_values import python_values
 from millpond.facade.engine import Engine
 from millpond.identities import OperatorId, QueueId

@@ -36,7 +36,7 @@ def is_by_kernel(call: Call) -> bool:
     if call.function in BY_ROW or call.function == "div":
         return True
     types = [call.type, *(argument.type for argument in call.arguments)]
-    if call.function == "cast" and any(type_.is_array for type_ in types):
+    if call.function == "cast" and any(type_.is_nested for type_ in types):
         return True
     if not any(type_.is_decimal for type_ in types):
         return False

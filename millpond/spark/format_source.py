@@ -27,8 +27,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
 from pyspark.sql.streaming.query import StreamingQuery
 
-from millpond.connectors.arrays import outside_type
 from millpond.connectors.arrow import arrow_schema, positions
+from millpond.connectors.nested import outside_type
 from millpond.connectors.parquet_files import ParquetSource
 from millpond.connectors.sources import Declaration, OpenPages, Progress, SourcePage, Taken
 from millpond.errors import InputError, OutputError

@@ -118,7 +118,7 @@ def _text(column: Column, inputs: Sequence[SparkColumn]) -> SparkColumn:
     """A column as people read it."""
     if column.type is Type.BINARY:
         return F.hex(inputs[column.position])
-    if column.type.is_array:
+    if column.type.is_nested:
         return lower(as_text(column), inputs)
     return inputs[column.position].cast("string")
 

@@ -11,7 +11,7 @@ class _SparkTypes(dict[Type, st.DataType]):
     """The Spark type of each type; those with parameters are made when they are asked for."""
 
     def __missing__(self, type_: Type) -> st.DataType:
-        if type_.is_array:
+        if type_.is_nested:
             return st.BinaryType()
         if not type_.is_decimal:
             raise KeyError(type_)
@@ -41,6 +41,10 @@ def spark_type(type_: pa.DataType) -> st.DataType:
     """The Spark type of an Arrow type that pages or kernel states may have."""
     if pa.types.is_list(type_):
         return st.ArrayType(spark_type(type_.value_type))
+    if pa.types.is_map(type_):
+        return st.MapType(spark_type(type_.key_type), spark_type(type_.item_type))
+    if pa.types.is_struct(type_):
+        return st.StructType([st.StructField(f.name, spark_type(f.type)) for f in type_])
     if pa.types.is_decimal(type_):
         return st.DecimalType(type_.precision, type_.scale)
     for cql, spark in SPARK.items():

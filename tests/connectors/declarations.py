@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +10,14 @@ import pyarrow as pa
 from millpond.catalog import Connector, RelationEntry, StreamEntry
 from millpond.connectors import Source, open_source
 from millpond.connectors.sources import as_page
-from millpond.cql.coercion import named_type
-from millpond.schema import Field, Schema
+from millpond.cql.type_names import named_type
+from millpond.schema import Field, Schema, apart
 from millpond.settings import Settings
 
 
 def schema(text: str) -> Schema:
     """A schema from text such as ``a INT, b STRING``."""
-    pairs = [column.split() for column in re.split(r",(?![^(]*\))", text)]
+    pairs = [column.split(" ", 1) for column in apart(text)]
     return Schema(tuple(Field(name, named_type(kind, None)) for name, kind in pairs))
 
 

@@ -12,8 +12,8 @@ from uuid import UUID
 import pyarrow as pa
 import pytest
 
-from millpond.connectors.arrays import outside_table, outside_type
 from millpond.connectors.avro import AvroColumns, AvroResults, AvroSchema
+from millpond.connectors.nested import outside_table, outside_type
 from millpond.connectors.sinks import Results
 from millpond.errors import InputError, OutputError
 from millpond.schema import Field, Schema, Type

@@ -462,7 +462,7 @@ def test_arrays_are_lists(tmp_path: Path) -> None:
         ("id INT", False, "", "name its key by key"),
         ("id INT", True, "x", "no column x for the key; columns: id"),
         ("id INT, ID INT", True, "", "two columns id"),
-        ("id ARRAY<INT>", True, "id", "column id is an ARRAY, and so no key"),
+        ("id ARRAY<INT>", True, "id", "column id is ARRAY<INT>, and so no key"),
     ],
 )
 def test_a_table_that_does_not_take_results(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millpond.connectors.arrays import outside_table
+from millpond.connectors.nested import outside_table
 from millpond.connectors.postgres_arrays import array_text, elements_of
 from millpond.connectors.postgres_tables import Table, TableColumn, usual_type
 from millpond.connectors.postgres_values import Columns
@@ -61,5 +61,5 @@ def test_other_columns_are_refused(of: str, type_: str, said: str) -> None:
         columns(of, type_)
 
 
-def test_a_table_that_is_made_has_arrays() -> None:
+def test_a_table_that_is_made_has_nested() -> None:
     assert usual_type(Type.array(Type.decimal(9, 2))) == "numeric(9,2)[]"

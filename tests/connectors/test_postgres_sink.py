@@ -14,8 +14,8 @@ import pytest
 
 from millpond import Engine
 from millpond.connectors import arrow_schema, postgres, postgres_sink
-from millpond.connectors.arrays import outside_table
 from millpond.connectors.bad_rows import BAD_ROW
+from millpond.connectors.nested import outside_table
 from millpond.connectors.sinks import Results
 from millpond.errors import InputError, MillpondError, OutputError
 from millpond.testing import check_sink

@@ -11,9 +11,9 @@ from millpond.catalog import Catalog
 from millpond.cql import functions
 from millpond.cql.aggregates import AGGREGATE_ALIASES, AGGREGATES
 from millpond.cql.check.statements import check_script
-from millpond.cql.coercion import TYPE_NAMES
 from millpond.cql.functions import FUNCTIONS, Function
 from millpond.cql.text.tokens import CqlTokenizer
+from millpond.cql.type_names import TYPE_NAMES
 from millpond.schema import Type
 from tests.cql.validation import validate
 
@@ -79,6 +79,8 @@ def test_every_function_can_be_called(function: Function) -> None:
         functions.Kind.VALUE: "s",
         functions.Kind.BYTES: "s",
         functions.Kind.ARRAY: "ARRAY[a]",
+        functions.Kind.MAP: "MAP['x', a]",
+        functions.Kind.MANY: "MAP['x', a]",
         functions.Kind.ELEMENT: "a",
         functions.Kind.MOMENT: "t",
         functions.Kind.DIGITS: "2",

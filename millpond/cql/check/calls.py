@@ -22,6 +22,7 @@ from millpond.cql.aggregates import (
 from millpond.cql.check.clock import CLOCKS, clock
 from millpond.cql.check.date_formats import formatted
 from millpond.cql.check.moments import HOUR_MICROSECONDS, rounded_down, width_of
+from millpond.cql.check.nested import made_struct
 from millpond.cql.check.operators import CAST_IN_ZONES, arithmetic, case_of, zoned_value
 from millpond.cql.check.row_values import combined, row_parts
 from millpond.cql.check.scope import TSTAMP
@@ -70,6 +71,10 @@ INSTEAD = {
     "explode": _ELEMENTS,
     "element_at": "write a[1]",
     "array": "write ARRAY[1, 2]",
+    "map": "write MAP['a', 1, 'b', 2]",
+    "map_from_arrays": "write MAP['a', 1, 'b', 2]",
+    "map_contains_key": "m['a'] is NULL where there is none; array_contains(map_keys(m), 'a')",
+    "row": "write STRUCT(1 AS a, 'x' AS b)",
     "collect_list": "array_agg(x) does so, in order of time and arrival",
     "listagg": "string_agg(x, ', ') does so, in order of time and arrival",
     "group_concat": "string_agg(x, ', ') does so, in order of time and arrival",
@@ -273,6 +278,19 @@ def _time_of_element(analyser: Analyser, node: exp.Anonymous) -> Expression:
     return analyser.scope.resolve(source.name, TSTAMP, offset_of(source))
 
 
+def _named_struct(analyser: Analyser, node: exp.Anonymous) -> Expression:
+    names, values = node.expressions[::2], node.expressions[1::2]
+    for name in names:
+        if not isinstance(name, exp.Literal) or not name.is_string:
+            raise StatementError("a name of named_struct is a text: named_struct('a', 1)", name)
+    if not names or len(names) != len(values):
+        raise StatementError(
+            "named_struct has a value behind each name: named_struct('a', 1)", node
+        )
+    named = [(str(name.this), value) for name, value in zip(names, values, strict=True)]
+    return made_struct(analyser, named, node)
+
+
 def _grouping(analyser: Analyser, node: exp.Anonymous) -> Expression:
     if analyser.aggregates is None or analyser.inside_aggregate or not node.expressions:
         raise StatementError(
@@ -284,6 +302,7 @@ def _grouping(analyser: Analyser, node: exp.Anonymous) -> Expression:
 _REWRITES: dict[str, Callable[[Analyser, exp.Anonymous], Expression]] = {
     GROUPING: _grouping,
     "mod": _mod,
+    "named_struct": _named_struct,
     "sha2": _sha2,
     "pi": _pi,
     "if": _if,

@@ -42,13 +42,16 @@ def _evaluated(expression: Expression, offset: int | None) -> Value:
     if isinstance(expression, Literal):
         return expression.value
     if not isinstance(expression, Call) or (
-        expression.function not in ("cast", "array") and expression.function not in _COMPUTED
+        expression.function != "cast"
+        and expression.function not in _MADE
+        and expression.function not in _COMPUTED
     ):
         raise StatementError(
             "VALUES takes constants: literals, casts and simple arithmetic", offset
         )
-    if expression.function == "array":
-        return tuple(_evaluated(argument, offset) for argument in expression.arguments)
+    if expression.function in _MADE:
+        parts = tuple(_evaluated(argument, offset) for argument in expression.arguments)
+        return _MADE[expression.function](parts, expression.type)
     arguments = [_evaluated(argument, offset) for argument in expression.arguments]
     if any(argument is None for argument in arguments):
         return None
@@ -58,6 +61,22 @@ def _evaluated(expression: Expression, offset: int | None) -> Value:
     if expression.type.is_decimal and found is not None:
         return _cast(found, expression.type, offset)
     return _in_range(found, expression.type, offset)
+
+
+def _struct(parts: tuple[Value, ...], type_: Type) -> Value:
+    names = (field.name for field in type_.fields)
+    return dict(zip(names, parts, strict=True))
+
+
+def _map(parts: tuple[Value, ...], type_: Type) -> Value:
+    return None if None in parts[::2] else dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+_MADE: dict[str, Callable[[tuple[Value, ...], Type], Value]] = {
+    "array": lambda parts, _: parts,
+    "struct": _struct,
+    "map": _map,
+}
 
 
 def _divided(operands: Sequence[Any]) -> Value:
@@ -115,9 +134,9 @@ def _in_range(value: Value, to: Type, offset: int | None) -> Value:
 
 
 def _cast(value: Value, to: Type, offset: int | None) -> Value:
-    if isinstance(value, tuple):
-        return _array(value, to, offset)
-    if to.is_array:
+    if isinstance(value, tuple | dict):
+        return _nested(value, to, offset)
+    if to.is_nested:
         return value  # a text of JSON, which is read with the row
     try:
         return _in_range(_decimal(value, to) if to.is_decimal else _CASTS[to](value), to, offset)
@@ -125,10 +144,20 @@ def _cast(value: Value, to: Type, offset: int | None) -> Value:
         raise StatementError(f"{_shown(value)} cannot be read as {to}", offset) from None
 
 
-def _array(value: tuple[Value, ...], to: Type, offset: int | None) -> Value:
-    if not to.is_array:
-        raise StatementError(f"an ARRAY in VALUES cannot be cast to {to}", offset)
-    return tuple(None if each is None else _cast(each, to.element, offset) for each in value)
+def _nested(value: Any, to: Type, offset: int | None) -> Value:
+    if not to.is_nested or isinstance(value, tuple) != to.is_array:
+        kind = "an ARRAY" if isinstance(value, tuple) else "a STRUCT or MAP"
+        raise StatementError(f"{kind} in VALUES cannot be cast to {to}", offset)
+    if to.is_array:
+        return tuple(_part(each, to.element, offset) for each in value)
+    if to.is_map:
+        return {key: _part(each, to.element, offset) for key, each in value.items()}
+    pairs = zip(to.fields, value.values(), strict=True)
+    return {field.name: _part(each, field.type, offset) for field, each in pairs}
+
+
+def _part(value: Value, to: Type, offset: int | None) -> Value:
+    return None if value is None else _cast(value, to, offset)
 
 
 def _shown(value: Value) -> str:

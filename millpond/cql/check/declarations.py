@@ -7,7 +7,7 @@ from millpond.catalog import Catalog, Connector, RelationEntry, StreamEntry, goe
 from millpond.cql.check.columns import position_of
 from millpond.cql.check.constraints import constraint_of
 from millpond.cql.check.punctuations import carrying_column
-from millpond.cql.coercion import named_type, with_article
+from millpond.cql.coercion import with_article
 from millpond.cql.text.durations import ticks
 from millpond.cql.text.places import StatementError
 from millpond.cql.text.syntax import (
@@ -20,6 +20,7 @@ from millpond.cql.text.syntax import (
     Name,
     Option,
 )
+from millpond.cql.type_names import named_type
 from millpond.schema import Field, Schema, Type
 
 _TIMES = (Type.TIMESTAMP, Type.BIGINT, Type.INT)

@@ -7,6 +7,7 @@ from typing import Any
 from sqlglot import exp
 
 from millpond.cql import decimals, functions
+from millpond.cql.check import nested
 from millpond.cql.check.clock import clock, names_clock
 from millpond.cql.check.moments import MOMENTS, of_moments
 from millpond.cql.check.walk import Analyser, connect, flatten, negation
@@ -19,15 +20,15 @@ from millpond.cql.coercion import (
     exact_types,
     explicit_cast,
     literal_of,
-    named_type,
     typed,
     unify,
-    with_article,
 )
 from millpond.cql.expressions import Call, Column, Expression, Literal
+from millpond.cql.text.constructors import MapOfEntries
 from millpond.cql.text.dialect import DECIMAL_LITERAL
 from millpond.cql.text.from_clause import IntervalLiteral
 from millpond.cql.text.places import StatementError, offset_of
+from millpond.cql.type_names import named_type
 from millpond.cql.zones import in_zone, zone_in_force
 from millpond.schema import Type
 from millpond.time_zones import zone_named
@@ -84,11 +85,17 @@ def _column(analyser: Analyser, node: exp.Column) -> Expression:
     offset = offset_of(node)
     if isinstance(node.this, exp.Star):
         return _star(analyser, node)
-    if node.args.get("db") or not isinstance(node.this, exp.Identifier):
+    if not isinstance(node.this, exp.Identifier):
         raise StatementError("a column is written as name or source.name", offset)
     if names_clock(node, analyser.scope):
         return clock(analyser, node.name, offset)
-    found = analyser.scope.resolve(node.table or None, node.name, offset)
+    if analyser.scope.means_struct(node.table):
+        return nested.field_of(_resolved(analyser, None, node.table, offset), node.name, offset)
+    return _resolved(analyser, node.table or None, node.name, offset)
+
+
+def _resolved(analyser: Analyser, source: str | None, name: str, offset: int | None) -> Expression:
+    found = analyser.scope.resolve(source, name, offset)
     if isinstance(found, Column):
         analyser.offsets.setdefault(found.position, offset)
     return found
@@ -257,29 +264,6 @@ def _cast(analyser: Analyser, node: exp.Cast) -> Expression:
         return explicit_cast(value, to, offset_of(node))
 
 
-def _array(analyser: Analyser, node: exp.Array) -> Expression:
-    """ARRAY[e, …], of values that have one type."""
-    items: list[exp.Expr] = node.expressions
-    if not items:
-        raise StatementError(
-            "ARRAY[] does not say of what; write CAST('[]' AS ARRAY<INT>), or of another type", node
-        )
-    values = [analyser.expression(each) for each in items]
-    made = unify(values, list(map(offset_of, items)), "the elements of an ARRAY mix")
-    return Call("array", made, Type.array(made[0].type))
-
-
-def _element(analyser: Analyser, node: exp.Bracket) -> Expression:
-    """e[place], from 1 on."""
-    (at,) = node.expressions
-    value, place = analyser.expression(node.this), analyser.expression(at)
-    if not value.type.is_array:
-        raise StatementError(f"[ ] stands behind an ARRAY, not {with_article(value.type)}", node)
-    if place.type not in (Type.INT, Type.BIGINT, Type.NULL):
-        raise StatementError(f"the place of an element is an INT, not {place.type}", at)
-    return Call("[]", (value, cast(place, Type.BIGINT)), value.type.element)
-
-
 CAST_IN_ZONES = (Type.DATE, Type.STRING)
 """What becomes an instant by the clocks of a zone."""
 
@@ -336,7 +320,10 @@ RULES: dict[type[exp.Expr], Callable[[Analyser, Any], Expression]] = {
     exp.Escape: _escape,
     exp.Case: _case,
     exp.Cast: _cast,
-    exp.Array: _array,
-    exp.Bracket: _element,
+    exp.Array: nested.array,
+    exp.Struct: nested.struct,
+    MapOfEntries: nested.map_of_entries,
+    exp.Bracket: nested.element,
+    exp.Dot: nested.dot,
 }
 """One rule for each class of node."""

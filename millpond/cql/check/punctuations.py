@@ -144,7 +144,7 @@ def _column(node: exp.Expr, entry: StreamEntry) -> tuple[int, Field]:
         )
     position = position_of(Name(node.name, offset_of(node) or 0), entry.schema)
     field = entry.schema[position]
-    is_other = field.type.is_decimal or field.type.is_array
+    is_other = field.type.is_decimal or field.type.is_nested
     if field.type in (Type.DOUBLE, Type.BINARY) or is_other:
         raise StatementError(
             f'"{field.name}" is {with_article(field.type)}, of which no value is said to be the '

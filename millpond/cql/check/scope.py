@@ -86,6 +86,20 @@ class Scope:
         """Whether a bare name means a column, here or in a query around."""
         return bool(self.plain(name)) or (self.outer is not None and self.outer.knows(name))
 
+    def means_struct(self, name: str) -> bool:
+        """Whether a bare name means a STRUCT here, and no source: ``name.a`` is a field of it."""
+        if not name or self._names_source(name):
+            return False
+        found = self.plain(name)
+        if found or self.outer is None:
+            return any(column.value.type.is_struct for column in found)
+        return self.outer.means_struct(name)
+
+    def _names_source(self, name: str) -> bool:
+        if name.lower() in [source.lower() for source in self.sources]:
+            return True
+        return self.outer is not None and self.outer._names_source(name)
+
     def _find(self, source: str | None, name: str) -> list[ScopeColumn]:
         return [column for column in self.columns if column.answers(source, name)]
 
@@ -113,6 +127,11 @@ class Scope:
             return StatementError(f'no column "{name}"; {NO_FROM}', offset)
         names = [c.name for c in self.columns if source is None or c.answers(source, c.name)]
         of = f' in "{source}"' if source else ""
+        hidden = [c for c in self.plain(source or "") if c.value.type.is_struct]
+        if hidden and hidden[0].source:
+            way = f"{hidden[0].source}.{hidden[0].name}.{name}"
+            message = f'no column "{name}"{of}, a source in FROM; of the STRUCT write {way}'
+            return StatementError(message, offset)
         window = _OF_A_WINDOW if name.lower() in ("window_start", "window_end") else ""
         return StatementError(f'no column "{name}"{of}{suggestion(name, names)}{window}', offset)
 

@@ -11,6 +11,7 @@ from millpond.cql.check.clock import names_clock, selected
 from millpond.cql.check.expressions import analyser, has_aggregate, has_aggregate_in_order
 from millpond.cql.check.grouping import Grouping
 from millpond.cql.check.items import Item
+from millpond.cql.check.nested import name_of
 from millpond.cql.check.ranks import Ranks
 from millpond.cql.check.scope import Scope
 from millpond.cql.check.walk import Analyser, Clock, SubqueryRule
@@ -179,11 +180,13 @@ class SelectAnalyser:
             return Item(node.alias, node.this, alias=node.alias)
         if isinstance(node, exp.Column):
             return Item(self._spelling(node), node)
+        if isinstance(node, exp.Dot):
+            return Item(name_of(node), node)
         return Item(readable(self.text.of(node)), node)
 
     def _spelling(self, node: exp.Column) -> str:
         """The column's name as it was declared."""
-        if node.args.get("db") or names_clock(node, self.scope):
+        if self.scope.means_struct(node.table) or names_clock(node, self.scope):
             return node.name
         found = self.scope.resolve(node.table or None, node.name, offset_of(node))
         return found.name if isinstance(found, Column) and found.name else node.name

@@ -90,7 +90,6 @@ _REFUSED: dict[type[exp.Expr], str] = {
     exp.BitwiseLeftShift: "<<",
     exp.BitwiseRightShift: ">>",
     exp.Alias: "AS inside an expression",
-    exp.Dot: "a name with more than two parts",
     exp.Any: "ANY without a comparison before it",
     exp.All: "ALL without a comparison before it",
     Ranking: "a rank or a function OVER inside an expression or condition",

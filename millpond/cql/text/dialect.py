@@ -15,6 +15,7 @@ from sqlglot import Dialect, exp
 from sqlglot.errors import ErrorLevel
 from sqlglot.tokenizer_core import Token, TokenType
 
+from millpond.cql.text.constructors import LISTED
 from millpond.cql.text.durations import microseconds
 from millpond.cql.text.elsewhere import FROM_WINDOW, NUMBERED, TRY_CAST, advice
 from millpond.cql.text.from_clause import Final, FromParser, IntervalLiteral, WithNames
@@ -402,6 +403,8 @@ class CqlParser(MatchRecognizeParser):
         if token.token_type is TokenType.CASE:
             self._advance()
             return self._parse_case()
+        if self._next.token_type is TokenType.L_PAREN and token.text.upper() == "STRUCT":
+            return self._parse_column_ops(self._struct(token))
         if self._next.token_type is TokenType.L_PAREN and token.token_type in self.FUNC_TOKENS:
             return self._parse_column_ops(_predicate(self._parse_function_call()))
         return self._typed_literal()
@@ -420,6 +423,26 @@ class CqlParser(MatchRecognizeParser):
             self.raise_error("expected a unit of time")
         found = microseconds(amount.text, None if unit is None else unit.name, amount.start)
         return IntervalLiteral(this=found).update_positions(token)
+
+    def _parse_column(self) -> exp.Expr | None:
+        return _of_two_parts(super()._parse_column())
+
+    def _parse_column_ops(self, this: exp.Expr | None) -> exp.Expr | None:
+        return _of_two_parts(super()._parse_column_ops(this))
+
+    def _struct(self, token: Token) -> exp.Struct:
+        """STRUCT(e AS a, …), or STRUCT(a, …) of columns, whose names it takes."""
+        self._advance(2)
+        fields = self._parse_csv(self._named_part)
+        self._expect(TokenType.R_PAREN, ")")
+        return exp.Struct(expressions=fields).update_positions(token)
+
+    def _named_part(self) -> exp.Expr | None:
+        value = self._parse_disjunction()
+        if value is None or not self._match(TokenType.ALIAS):
+            return value
+        name = self._parse_id_var() or self.raise_error("expected the name of a field")
+        return exp.Alias(this=value, alias=name)
 
     def _parse_paren(self) -> exp.Expr | None:
         """A subquery, an expression in parentheses, or a list (which the analysis refuses)."""
@@ -539,7 +562,7 @@ class CqlParser(MatchRecognizeParser):
         return self._type_name()
 
     def _type_name(self) -> exp.Expr:
-        """A type as written, such as VARCHAR(20); ``coercion.named_type`` gives it a meaning."""
+        """A type as written, such as VARCHAR(20); ``type_names.named_type`` gives it a meaning."""
         token = self._curr
         if token.token_type is not TokenType.VAR:
             self.raise_error("expected a type")
@@ -549,11 +572,12 @@ class CqlParser(MatchRecognizeParser):
         return exp.Var(this=text).update_positions(token)
 
     def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
-        """ARRAY[e, …], and elements behind an expression: e[1]."""
+        """ARRAY[e, …], MAP[k, v, …], and elements behind an expression: e[1]."""
         while this is not None and self._match(TokenType.L_BRACKET):
             token = self._prev
-            if _is_word(this, "ARRAY"):
-                made: exp.Expr = exp.Array(expressions=self._parse_csv(self._parse_disjunction))
+            kind = next((kind for word, kind in LISTED.items() if _is_word(this, word)), None)
+            if kind is not None:
+                made: exp.Expr = kind(expressions=self._parse_csv(self._parse_disjunction))
                 made.update_positions(this)
             else:
                 place = self._parse_disjunction() or self.raise_error(
@@ -583,6 +607,29 @@ class CqlParser(MatchRecognizeParser):
     def _at_r_paren(self) -> None:
         if not self._match(TokenType.R_PAREN, advance=False):
             self.raise_error("expected )")
+
+
+def _of_two_parts(found: exp.Expr | None) -> exp.Expr | None:
+    """Names with more parts are fields of the column that the first two name."""
+    column = found
+    while isinstance(column, exp.Bracket | exp.Dot):
+        column = column.this
+    if not isinstance(column, exp.Column) or not column.args.get("db"):
+        return found
+    fields = _with_fields(column.parts)
+    if column is found:
+        return fields
+    column.replace(fields)
+    return found
+
+
+def _with_fields(parts: list[exp.Expr]) -> exp.Expr:
+    """a.b.c.d as the fields c and d of the column a.b."""
+    source, name, *fields = (part.copy() for part in parts)
+    made: exp.Expr = exp.Column(this=name, table=source)
+    for field in fields:
+        made = exp.Dot(this=made, expression=field)
+    return made
 
 
 def _is_word(node: exp.Expr, word: str) -> bool:

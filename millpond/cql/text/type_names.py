@@ -1,6 +1,7 @@
 """Reads the name of a type, as columns and CAST have it: VARCHAR(20), DOUBLE PRECISION,
-ARRAY<INT>; ``coercion.named_type`` gives it a meaning."""
+ARRAY<INT>, STRUCT<a INT, b STRING>; ``type_names.named_type`` gives it a meaning."""
 
+import re
 from collections.abc import Sequence
 
 from sqlglot.tokenizer_core import Token, TokenType
@@ -8,13 +9,14 @@ from sqlglot.tokenizer_core import Token, TokenType
 from millpond.cql.text.places import StatementError
 
 MOST_NESTED = 8
-"""How deep ARRAYs may be in ARRAYs."""
+"""How deep ARRAYs, STRUCTs and MAPs may be in each other."""
 
 _SAID_FURTHER = {"DOUBLE": ("PRECISION",), "TIMESTAMP": ("WITH", "TIME", "ZONE")}
 """Words that may follow and mean nothing more."""
-_NESTED = ("MAP", "STRUCT", "ROW")
-"""Types with others in brackets that are refused, once they are read."""
-_NESTING = {"<": 1, "(": 1, ">": -1, ")": -1}
+_NESTED = ("ARRAY", "MAP", "STRUCT", "ROW")
+"""Types with others in brackets."""
+_NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
+_WORD = re.compile(r"[^\W\d]\w*")
 
 
 class TypeReader:
@@ -26,7 +28,7 @@ class TypeReader:
     def read(self) -> str:
         """Steps over a type and returns it in one form of writing."""
         token = self._peek()
-        if token is None or token.token_type not in (TokenType.VAR, TokenType.IDENTIFIER):
+        if token is None or token.token_type not in _NAMES:
             raise self._fault("expected a type")
         self.index += 1
         found = self._behind(token.text)
@@ -36,21 +38,35 @@ class TypeReader:
 
     def _behind(self, word: str) -> str:
         """What belongs to a type behind its first word."""
-        if word.upper() == "ARRAY" and self._accepts("<"):
-            self._depth += 1
-            if self._depth > MOST_NESTED:
-                raise self._fault(f"ARRAYs are at most {MOST_NESTED} deep in each other; too deep")
-            element = self.read()
-            self._depth -= 1
-            self._expect(">")
-            return f"ARRAY<{element}>"
-        if word.upper() in _NESTED:
-            self._skip()
-            return word
+        if word.upper() in _NESTED and self._accepts("<"):
+            return self._nested(word.upper(), ">")
+        if word.upper() in ("ROW", "STRUCT") and self._accepts("("):
+            return self._nested(word.upper(), ")")
         if self._accepts("("):
             return f"{word}({', '.join(self._numbers())})"
         self._accepts(*_SAID_FURTHER.get(word.upper(), ()))
         return word
+
+    def _nested(self, word: str, end: str) -> str:
+        """The types, or fields, up to a closing bracket."""
+        self._depth += 1
+        if self._depth > MOST_NESTED:
+            raise self._fault(f"types are at most {MOST_NESTED} deep in each other; too deep")
+        read = self.read if word in ("ARRAY", "MAP") else self._field
+        parts = [read()]
+        while self._accepts(","):
+            parts.append(read())
+        self._depth -= 1
+        self._expect(end)
+        return f"{word}<{', '.join(parts)}>"
+
+    def _field(self) -> str:
+        """The name of a field, and its type."""
+        token = self._peek()
+        if token is None or not _WORD.fullmatch(token.text) or token.token_type is TokenType.STRING:
+            raise self._fault("expected the name of a field")
+        self.index += 1
+        return f"{token.text} {self.read()}"
 
     def _numbers(self) -> list[str]:
         numbers = [self._number()]
@@ -66,17 +82,6 @@ class TypeReader:
             raise self._fault("expected a length")
         self.index += 1
         return sign + token.text
-
-    def _skip(self) -> None:
-        """Steps over what stands in brackets."""
-        depth = 0
-        while (token := self._peek()) is not None:
-            change = _NESTING.get(token.text, 0)
-            if depth + change <= 0:
-                self.index += depth > 0
-                return
-            depth += change
-            self.index += 1
 
     def _peek(self, ahead: int = 0) -> Token | None:
         place = self.index + ahead

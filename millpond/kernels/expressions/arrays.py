@@ -1,15 +1,13 @@
 """ARRAYs: made of values, and what is asked of their elements."""
 
 from collections.abc import Callable
-from functools import reduce
 
 import numpy as np
 import pyarrow as pa
 
 from millpond.connectors.arrays import closed, opened
 from millpond.cql.expressions import Call
-from millpond.kernels.expressions import comparisons
-from millpond.kernels.expressions.faults import first_of
+from millpond.kernels.expressions import comparisons, nested
 from millpond.kernels.expressions.operand import Operand, Text, Value, of_array, repeated, to_array
 from millpond.kernels.expressions.rows import size
 from millpond.kernels.expressions.strict import met, valid
@@ -26,15 +24,16 @@ def array(call: Call) -> Callable[..., Text]:
         order = np.arange(rows)[:, None] + rows * np.arange(width)
         offsets = pa.array(np.arange(rows + 1) * width, pa.int32())
         lists = pa.ListArray.from_arrays(offsets, joined.take(pa.array(order.reshape(-1))))
-        faults = reduce(first_of, (value.faults for value in values))
-        return Text(closed(lists, np.ones(rows, np.bool_)), faults)
+        return Text(closed(lists, np.ones(rows, np.bool_)), nested.all_faults(*values))
 
     return apply
 
 
 def element(call: Call) -> Callable[..., Value]:
-    """How a[place] is applied: NULL where there is no such place."""
+    """How a[place] is applied, and m[key]: NULL where there is no such place."""
     type_ = call.arguments[0].type
+    if type_.is_map:
+        return nested.value_of_key(type_)
 
     def apply(value: Text, place: Operand) -> Value:
         lists = opened(value.data, type_)
@@ -45,17 +44,15 @@ def element(call: Call) -> Callable[..., Value]:
         known = known if both is None else known & both
         wanted = pa.array(np.where(known, begins + at - 1, 0), mask=~known)
         found = of_array(lists.values.take(wanted), type_.element)
-        faults = met(value, place)
-        if isinstance(found, Text):
-            return Text(found.data, faults)
-        return Operand(found.data, found.valid, faults)
+        return nested.with_faults(found, met(value, place))
 
     return apply
 
 
 def cardinality(call: Call) -> Callable[[Text], Operand]:
-    """How the number of elements is counted."""
+    """How the number of elements, or entries, is counted."""
     type_ = call.arguments[0].type
+    type_ = type_.entries if type_.is_map else type_
 
     def apply(value: Text) -> Operand:
         _, counts = _bounds(opened(value.data, type_))

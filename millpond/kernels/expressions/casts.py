@@ -7,14 +7,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millpond.connectors.arrays import closed, inside, opened, outside, outside_type
+from millpond.connectors.arrays import closed, opened
 from millpond.connectors.arrow_types import ARROW_TYPES
-from millpond.connectors.conversions import NO_ARRAY, array_of_text
-from millpond.connectors.json_values import json_array
+from millpond.connectors.conversions import NOT_NESTED, nested_of_text
+from millpond.connectors.json_values import json_nested
+from millpond.connectors.maps import closed_maps, opened_maps
+from millpond.connectors.nested import inside, outside, outside_type
 from millpond.connectors.python_values import python_values
+from millpond.connectors.structs import closed_structs, opened_structs
 from millpond.cql.expressions import Call, Column
 from millpond.kernels.expressions import arithmetic, dates, decimals, reading, writing
 from millpond.kernels.expressions.faults import Fault
+from millpond.kernels.expressions.nested import there
 from millpond.kernels.expressions.operand import Operand, Text, Value, of_array, to_array
 from millpond.kernels.expressions.rows import by_row
 from millpond.kernels.expressions.strict import failing, plain
@@ -30,8 +34,8 @@ def cast(call: Call) -> Cast | None:
         return lambda value: value
     if source is Type.NULL:
         return lambda value: _null(value, target)
-    if source.is_array or target.is_array:
-        return _array_cast(source, target)
+    if source.is_nested or target.is_nested:
+        return _nested_cast(source, target)
     return _CASTS.get((source, target)) or decimals.cast(source, target)
 
 
@@ -57,40 +61,71 @@ def _written(source: Type) -> Cast:
     return write
 
 
-def _array_cast(source: Type, target: Type) -> Cast | None:
-    """ARRAYs as texts of JSON and back, and as ARRAYs of wider elements."""
-    if not target.is_array:
+def _nested_cast(source: Type, target: Type) -> Cast | None:
+    """ARRAYs, STRUCTs and MAPs as texts of JSON and back, and as those of wider values."""
+    if not target.is_nested:
         return lambda value: _json_of(value, source)
-    if not source.is_array:
+    if not source.is_nested:
         return lambda text: _of_json(text, target)
-    inner = cast(Call("cast", (Column(0, source.element),), target.element))
-    return None if inner is None else lambda value: _widened(value, source, target, inner)
+    if source.is_struct:
+        return _structs_cast(source, target)
+    inner = _between(source.element, target.element)
+    if inner is None:
+        return None
+    widened = _widened_maps if source.is_map else _widened_arrays
+    return lambda value: widened(value, source, target, inner)
 
 
 def _json_of(value: Text, source: Type) -> Value:
-    lists = python_values(outside(value.data, source))
-    texts = [None if each is None else json_array(each) for each in lists]
+    values = python_values(outside(value.data, source))
+    texts = [None if each is None else json_nested(each) for each in values]
     return Text(pa.array(texts, pa.string()), value.faults)
 
 
 def _of_json(text: Text, target: Type) -> Value:
     def read(one: str) -> Any:
         try:
-            return array_of_text(one, target)
-        except NO_ARRAY:
+            return nested_of_text(one, target)
+        except NOT_NESTED:
             return None
 
     found = pa.array(by_row(read, text), outside_type(target))
     return Text(inside(found), text.faults)
 
 
-def _widened(value: Text, source: Type, target: Type, inner: Cast) -> Value:
+Inner = Callable[[pa.Array], pa.Array]
+
+
+def _between(source: Type, target: Type) -> Inner | None:
+    """How columns of what is in values are cast."""
+    made = cast(Call("cast", (Column(0, source),), target))
+    if made is None:
+        return None
+    return lambda column: to_array(made(of_array(column, source)), target, len(column))
+
+
+def _structs_cast(source: Type, target: Type) -> Cast | None:
+    pairs = zip(source.fields, target.fields, strict=True)
+    inner = [_between(before.type, after.type) for before, after in pairs]
+    known = [each for each in inner if each is not None]
+
+    def widened(value: Text) -> Value:
+        parts = zip(known, opened_structs(value.data, source), strict=True)
+        made = closed_structs([each(column) for each, column in parts], there(value))
+        return Text(made, value.faults)
+
+    return widened if len(known) == len(inner) else None
+
+
+def _widened_arrays(value: Text, source: Type, target: Type, inner: Inner) -> Value:
     lists = opened(value.data, source)
-    made = to_array(
-        inner(of_array(lists.values, source.element)), target.element, len(lists.values)
-    )
-    wider = pa.ListArray.from_arrays(lists.offsets, made)
-    return Text(closed(wider, np.asarray(value.data.is_valid()).astype(np.bool_)), value.faults)
+    wider = pa.ListArray.from_arrays(lists.offsets, inner(lists.values))
+    return Text(closed(wider, there(value)), value.faults)
+
+
+def _widened_maps(value: Text, source: Type, target: Type, inner: Inner) -> Value:
+    offsets, keys, values = opened_maps(value.data, source)
+    return Text(closed_maps(offsets, keys, inner(values), there(value)), value.faults)
 
 
 def _as_binary(text: Text) -> Value:

@@ -35,7 +35,7 @@ DTYPES: dict[Type, type[np.generic]] = {
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """Values of one type but STRING, BINARY and ARRAY.
+    """Values of one type but STRING, BINARY, ARRAY, STRUCT and MAP.
 
     What stands where ``valid`` is false means nothing; ``valid`` None means that no value is NULL,
     ``faults`` None that no row failed.
@@ -53,7 +53,7 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Values of type STRING, BINARY or ARRAY, NULLs included."""
+    """Values of type STRING, BINARY, ARRAY, STRUCT or MAP, NULLs included."""
 
     data: pa.Array
     faults: Faults | None = None
@@ -101,7 +101,7 @@ def of_array(array: pa.Array, type_: Type) -> Value:
     """An Arrow array as an operand; numbers are looked at, not copied."""
     if type_ in (Type.STRING, Type.NULL):
         return Text(array if array.type == pa.string() else array.cast(pa.string()))
-    if type_ is Type.BINARY or type_.is_array:
+    if type_ is Type.BINARY or type_.is_nested:
         return Text(array)
     if type_ is Type.BOOLEAN:
         return Operand(_bits(array.buffers()[1], array), _mask(array))

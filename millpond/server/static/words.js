@@ -63,7 +63,7 @@ export function pointed(value) {
   return Number.isInteger(value) && !Number.isSafeInteger(value) ? value.toPrecision(6) : cell(value);
 }
 
-export const exact = (value) => (value === null || value === undefined ? "NULL" : Array.isArray(value) ? JSON.stringify(value) : String(value));
+export const exact = (value) => (value === null || value === undefined ? "NULL" : typeof value === "object" ? JSON.stringify(value) : String(value));
 
 // A number as it is compared: one that is text has more digits than a double (see api.js).
 export const ordered = (value) => (typeof value === "string" && /^-?\d+$/.test(value) ? BigInt(value) : value);

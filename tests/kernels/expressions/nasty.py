@@ -9,7 +9,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from millpond.connectors.arrays import inside, outside_type
+from millpond.connectors.nested import inside, outside_type
 from millpond.cql import decimals, functions
 from millpond.cql.coercion import explicit_cast
 from millpond.cql.expressions import Call, Column, Expression, Literal
@@ -123,6 +123,22 @@ VALUES |= {
 }
 VALUES[Type.STRING] += ("[]", "[1, null]", '["a", "ä"]', "[1.5, 2]", '["NaN"]', "[[1]]", "[NaN]")
 ARRAYS = (NUMBERS, WORDS, REALS)
+PAIR = Type.of("STRUCT<a INT, b STRING>")
+TOTALS = Type.map(Type.STRING, Type.BIGINT)
+VALUES |= {
+    PAIR: tuple(
+        pair and dict(zip("ab", pair, strict=True))
+        for pair in (
+            None, (None, None), (0, ""), (1, "a"), (1, None), (None, "a"), (-1, "\0"), (1, "\0\0b"),
+            (2**31 - 1, "ä"), (-(2**31), "long" * 30), (256, "\0"),
+        )
+    ),
+    TOTALS: (
+        None, (), (("", 0),), (("a", None),), (("b", 1), ("a", 2)), (("a", 2), ("b", 1)),
+        (("a", 2**63 - 1), ("\0", -(2**63)), ("ä", 0)), (("a", 1), ("a", 2)),
+    ),
+}  # fmt: skip
+VALUES[Type.STRING] += ('{"a": 1, "B": "x"}', "{}", '{"a": null, "b": 2}', '{"": 1.0, "a": 2}')
 COLUMNS_OF_A_TYPE = 3
 TYPES = tuple(VALUES)
 
@@ -203,6 +219,8 @@ def _shared_types(function: Function) -> tuple[Type, ...]:
     kinds = set(function.parameters)
     if Kind.VALUE in kinds:
         return TYPES
+    if kinds & {Kind.MAP, Kind.MANY}:
+        return (Type.STRING,)
     if Kind.ARRAY in kinds:
         return tuple(type_.element for type_ in ARRAYS)
     if Kind.NUMBER in kinds:
@@ -225,6 +243,9 @@ def _arguments(parameter: Type | Kind, shared: Type, position: int) -> list[Expr
     if parameter in (Kind.PATTERN, Kind.TEXT):
         texts = PATTERNS if parameter is Kind.PATTERN else ("", r"<\1>", "x")
         return [Literal(text, Type.STRING) for text in texts]
+    if parameter in (Kind.MAP, Kind.MANY):
+        others = [column(WORDS), column(REALS, 1)] if parameter is Kind.MANY else []
+        return [column(TOTALS, number), *others]
     if parameter is Kind.ARRAY:
         return [column(Type.array(shared), number)]
     type_ = parameter if isinstance(parameter, Type) else shared
@@ -258,6 +279,7 @@ def _operators() -> Iterator[Expression]:
             yield Call(symbol, (a, Literal(7 if type_ is Type.BIGINT else 7.0, type_)), type_)
         yield Call("neg", (a,), type_)
     yield from _of_arrays()
+    yield from _of_structs_and_maps()
     yield Call("/", (column(Type.DOUBLE), column(Type.DOUBLE, 1)), Type.DOUBLE)
     yield from _of_decimals()
     truths = [column(Type.BOOLEAN, i) for i in range(3)]
@@ -278,6 +300,23 @@ def _of_arrays() -> Iterator[Expression]:
         yield Call("[]", (nested, Literal(1, Type.INT)), type_)
         for place in (column(Type.INT), *(Literal(n, Type.INT) for n in (1, 2, 0, -1, None))):
             yield Call("[]", (column(type_), place), element)
+
+
+def _of_structs_and_maps() -> Iterator[Expression]:
+    number, text, total = column(Type.INT), column(Type.STRING, 1), column(Type.BIGINT)
+    made = Call("struct", (number, text), PAIR)
+    listed = Call("array", (column(PAIR), made), Type.array(PAIR))
+    for struct in (column(PAIR), made, Call("[]", (listed, Literal(2, Type.BIGINT)), PAIR)):
+        yield Call("field", (struct, Literal("a", Type.STRING)), Type.INT)
+        yield Call("field", (struct, Literal("b", Type.STRING)), Type.STRING)
+    yield listed
+    yield Call("cast", (column(PAIR),), Type.of("STRUCT<x DOUBLE, y STRING>"))
+    entries = Call("map", (text, total, column(Type.STRING), Literal(7, Type.BIGINT)), TOTALS)
+    for map_ in (column(TOTALS), entries):
+        for key in (text, Literal("a", Type.STRING), Literal(None, Type.STRING)):
+            yield Call("[]", (map_, key), Type.BIGINT)
+    yield entries
+    yield Call("map", (number, column(PAIR)), Type.map(Type.INT, PAIR))
 
 
 def _of_decimals() -> Iterator[Expression]:

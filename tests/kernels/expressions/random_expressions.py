@@ -41,6 +41,10 @@ class Drawing:
             ways += [self.number]
         if type_ in nasty.ARRAYS:
             ways += [self.array] * 3
+        if type_ in (nasty.PAIR, nasty.TOTALS):
+            ways += [self.made] * 3
+        if type_ in (Type.INT, Type.STRING, Type.BIGINT):
+            ways += [self.part]
         if Type.array(type_) in nasty.ARRAYS:
             ways += [self.element]
         return self.random.choice(ways)(type_, depth - 1)
@@ -75,6 +79,8 @@ class Drawing:
             return Literal(self.random.choice(texts), Type.STRING)
         if function.name in ("lpad", "rpad") and position == 1:
             return Literal(self.random.randint(-1, 12), Type.INT)
+        if kind in (Kind.MAP, Kind.MANY):
+            return self.expression(nasty.TOTALS, depth)
         if kind in (Kind.ARRAY, Kind.ELEMENT):
             return self.expression(nasty.NUMBERS if kind is Kind.ARRAY else Type.INT, depth)
         if kind is Kind.VALUE:
@@ -108,6 +114,20 @@ class Drawing:
         count = self.random.randint(1, 3)
         parts = [self.expression(type_.element, depth) for _ in range(count)]
         return Call("array", tuple(parts), type_)
+
+    def made(self, type_: Type, depth: int) -> Expression:
+        """A STRUCT or MAP of its parts."""
+        types = [each.type for each in type_.fields] or [type_.key, type_.element] * 2
+        parts = [self.expression(each, depth) for each in types]
+        return Call(type_.family.value.lower(), tuple(parts), type_)
+
+    def part(self, type_: Type, depth: int) -> Expression:
+        """A field of a STRUCT, or the value of a key."""
+        if type_ is Type.BIGINT:
+            key = self.expression(Type.STRING, depth)
+            return Call("[]", (self.expression(nasty.TOTALS, depth), key), type_)
+        name = Literal("a" if type_ is Type.INT else "b", Type.STRING)
+        return Call("field", (self.expression(nasty.PAIR, depth), name), type_)
 
     def element(self, type_: Type, depth: int) -> Expression:
         array = self.expression(Type.array(type_), depth)
@@ -147,6 +167,8 @@ class Drawing:
 def _gives(function: Function, type_: Type) -> bool:
     if function.result is not None:
         return function.result is type_
+    if Kind.MAP in function.parameters:
+        return type_ is nasty.WORDS and function.name == "map_keys"
     if Kind.NUMBER in function.parameters:
         return type_ in (Type.BIGINT, Type.DOUBLE)
     return True

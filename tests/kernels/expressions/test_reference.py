@@ -10,7 +10,7 @@ from decimal import Context, Decimal, InvalidOperation, localcontext
 import numpy as np
 import pytest
 
-from millpond.connectors.arrays import outside
+from millpond.connectors.nested import outside
 from millpond.cql.expressions import Call, Expression, Literal
 from millpond.kernels.expressions import Program, can_lower
 from millpond.kernels.expressions.operand import to_array
@@ -32,6 +32,8 @@ def meaning(call: Call, values: tuple[object, ...]) -> object:
 
 
 def _meaning(name: str, values: tuple[object, ...]) -> object:
+    if name == "struct":
+        return reference.Struct(zip("ab", values, strict=True))
     if name in reference.COMPARE:
         return reference.compare(name, *values)
     if name in ("and", "or"):
@@ -68,6 +70,8 @@ def is_tame(value: object) -> bool:
     """Whether Python computes with the value as SQL does."""
     if isinstance(value, reference.Array):
         return all(map(is_tame, value))
+    if isinstance(value, reference.Named):
+        return all(map(is_tame, value.values()))
     if isinstance(value, float):
         return math.isfinite(value) and abs(value) < 1e15
     if isinstance(value, datetime | date):
@@ -83,7 +87,7 @@ def python_values(expression: Expression) -> list[object]:
 
 def _python(array: object, row: int) -> object:
     try:
-        return reference.listed(array[row].as_py())  # type: ignore[index]
+        return reference.listed(array[row].as_py(maps_as_pydicts="strict"))  # type: ignore[index]
     except (OverflowError, ValueError):
         return math.inf  # a date that Python lacks
 
