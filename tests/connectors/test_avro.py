@@ -204,6 +204,41 @@ def test_arrays_are_arrays_of_avro() -> None:
         AvroColumns(avro(*fields), schema("d DATE"), fault)
 
 
+def test_structs_are_records_and_maps_are_maps() -> None:
+    inner = {"name": "P", "type": "record", "fields": [{"name": "X", "type": ["null", "double"]}]}
+    parts = [{"name": "N", "type": "int"}, {"name": "p", "type": ["null", inner]}]
+    fields = [
+        ("s", ["null", {"name": "T", "type": "record", "fields": parts}]),
+        ("m", {"type": "map", "values": {"type": "array", "items": "P"}}),
+    ]
+    columns = "s STRUCT<n INT, p STRUCT<x DOUBLE>>, m MAP<STRING, ARRAY<STRUCT<x DOUBLE>>>"
+    types = schema(columns).types
+    pairs = [("a", [{"x": 1.5}, {"x": None}]), ("b", [])]
+    rows = [({"n": 1, "p": {"x": 0.5}}, pairs), ({"n": 2, "p": None}, []), (None, [])]
+    kinds = map(outside_type, types)
+    data = [pa.array(c, k) for c, k in zip(zip(*rows, strict=True), kinds, strict=True)]
+    ends = [("weight", "long"), *fields]
+    given = pa.table([[1] * 3, [1] * 3, *data], names=["ts", "weight", "s", "m"])
+    written = list(results(columns, *ends).messages(given))
+    read = AvroColumns(avro(*ends), schema(columns), fault).table(written, str)
+    assert tuples(outside_table(read, types)) == rows
+    some = AvroColumns(avro(*ends), schema("s STRUCT<p STRUCT<x DOUBLE>>"), fault)
+    assert tuples(outside_table(some.table(written[:1], str), types[:1]))[0][0]["p"] == {"x": 0.5}
+    for of, said in (
+        ("s STRUCT<z INT>", "column s has z INT, and the schema's record has: N, p"),
+        ("s STRUCT<n BOOLEAN>", "the schema has int for BOOLEAN; it can have boolean"),
+        ("m MAP<INT, ARRAY<STRUCT<x DOUBLE>>>", "keys of Avro's maps are STRINGs"),
+        ("m STRUCT<n INT>", "the schema has map for it; it can have record"),
+    ):
+        with pytest.raises(InputError, match=said):
+            AvroColumns(avro(*fields), schema(of), fault)
+    with pytest.raises(InputError, match="which has no p of the schema"):
+        results("s STRUCT<n INT>", ("weight", "long"), fields[0])
+    own = {"name": "L", "type": "record", "fields": [{"name": "next", "type": ["null", "L"]}]}
+    with pytest.raises(InputError, match="the schema has a record that has itself in it"):
+        AvroColumns(avro(("l", own)), schema("l STRUCT<next STRUCT<next INT>>"), fault)
+
+
 def test_results_are_written_as_others_read_them() -> None:
     fields = [
         ("weight", "long"),

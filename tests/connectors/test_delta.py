@@ -440,6 +440,24 @@ def test_a_table_that_is_there_gets_rows(tmp_path: Path) -> None:
     assert sorted(tuples(found.select(["ID", "millpond_ts"]))) == [(1, 0), (5, 7), (6, 8), (6, 8)]
 
 
+def test_structs_and_maps_are_their_like(tmp_path: Path) -> None:
+    with Engine(directory=tmp_path) as engine:
+        engine.execute(
+            "CREATE STREAM S (k INT, t BIGINT, s STRUCT<a INT, b STRING>, m MAP<STRING, INT>)"
+            " TIMESTAMP BY t;"
+            "CREATE QUERY q AS RELATION SELECT k, V.s, m FROM S [ROWS 2] V"
+            " INTO delta('t', key = 'k')"
+        )
+        engine.push(
+            "S", [(1, 1, None, {}), (2, 2, {"a": 1, "b": None}, {"x": 1}), (3, 3, None, {})]
+        )
+        engine.finish()
+    assert rows(tmp_path / "t") == [(2, {"a": 1, "b": None}, [("x", 1)]), (3, None, [])]
+    found = reading(tmp_path / "t", "s STRUCT<b STRING, a INT>, k INT, m MAP<STRING, INT>")
+    assert {row[1]: row[0] is None for row in found.until_there(2).rows} == {2: False, 3: True}
+    found.end()
+
+
 def test_arrays_are_lists(tmp_path: Path) -> None:
     with Engine(directory=tmp_path) as engine:
         engine.execute(

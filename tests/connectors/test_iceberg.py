@@ -150,6 +150,10 @@ TYPED = {
           "TIMESTAMP"),
     "m": (pa.array([Decimal("1"), None], pa.decimal128(9, 0)), "DECIMAL(9)"),
     "a": (pa.array([[["x"], None], None], pa.list_(pa.list_(pa.string()))), "ARRAY<ARRAY<STRING>>"),
+    "r": (pa.array([{"x": 1, "y": [{"z": "a"}]}, None],
+                   pa.struct({"x": pa.int64(), "y": pa.list_(pa.struct({"z": pa.string()}))})),
+          "STRUCT<x BIGINT, y ARRAY<STRUCT<z STRING>>>"),
+    "o": (pa.array([[("k", 1)], None], pa.map_(pa.string(), pa.int64())), "MAP<STRING, BIGINT>"),
 }  # fmt: skip
 
 

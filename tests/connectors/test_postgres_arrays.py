@@ -47,11 +47,25 @@ def test_what_the_server_writes_is_read() -> None:
         reading.table([("{{1},{2}}", None, None, None, None)], str)
 
 
+def test_json_is_read_as_structs_and_maps() -> None:
+    of = "s STRUCT<a INT, b STRING>, m MAP<STRING, INT>, l ARRAY<STRUCT<x DOUBLE>>"
+    reading = columns(of, "jsonb", "json", "jsonb")
+    rows = [('{"b": "x", "a": 1}', '{"k": null}', '[{"x": 1}, null]'), (None, "null", "[]")]
+    table = outside_table(reading.table(rows, str), schema(of).types)
+    assert table.to_pylist(maps_as_pydicts="strict") == [
+        {"s": {"a": 1, "b": "x"}, "m": {"k": None}, "l": [{"x": 1.0}, None]},
+        {"s": None, "m": None, "l": []},
+    ]
+    with pytest.raises(InputError, match=r"column s: .* is not a STRUCT<a INT, b STRING>"):
+        reading.table([('{"a": "x"}', None, None)], str)
+
+
 @pytest.mark.parametrize(
     ("of", "type_", "said"),
     [
         ("a ARRAY<INT>", "bigint[]", "which is no ARRAY<INT>; declare it as ARRAY<BIGINT> or STR"),
         ("a ARRAY<INT>", "integer", "which is no ARRAY<INT>; declare it as INT or BIGINT"),
+        ("a STRUCT<a INT>", "text", "which is no STRUCT<a INT>; declare it as STRING"),
         ("a INT", "integer[]", "which is no INT; declare it as ARRAY<INT> or ARRAY<BIGINT>"),
         ("a INT[][]", "integer[]", "which is no ARRAY<ARRAY<INT>>; declare it as ARRAY<INT>"),
     ],
@@ -63,3 +77,4 @@ def test_other_columns_are_refused(of: str, type_: str, said: str) -> None:
 
 def test_a_table_that_is_made_has_nested() -> None:
     assert usual_type(Type.array(Type.decimal(9, 2))) == "numeric(9,2)[]"
+    assert usual_type(Type.of("ARRAY<MAP<STRING, INT>>")) == "jsonb"

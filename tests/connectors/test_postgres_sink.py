@@ -15,7 +15,7 @@ import pytest
 from millpond import Engine
 from millpond.connectors import arrow_schema, postgres, postgres_sink
 from millpond.connectors.bad_rows import BAD_ROW
-from millpond.connectors.nested import outside_table
+from millpond.connectors.nested import outside_table, outside_type
 from millpond.connectors.sinks import Results
 from millpond.errors import InputError, MillpondError, OutputError
 from millpond.testing import check_sink
@@ -131,9 +131,31 @@ def test_arrays_are_arrays(server) -> None:
     assert sorted(found(server, table), key=repr) == sorted([first, last], key=repr)
 
 
+def test_structs_and_maps_are_json(server) -> None:
+    table = server.table("k int PRIMARY KEY, s jsonb, m json, l jsonb")
+    columns = (
+        "k INT, s STRUCT<a INT, b STRING>, m MAP<STRING, DECIMAL(4,2)>, l ARRAY<STRUCT<x DOUBLE>>"
+    )
+    sink = sink_of(server, table, columns, key="k")
+    pairs, empty = [("k", Decimal("1.50"))], ({"a": None, "b": None}, None, [])
+    values = [(1, {"a": 1, "b": 'x"'}, pairs, [{"x": 0.5}, None]), (2, *empty)]
+    kinds = map(outside_type, schema(columns).types)
+    cells = [pa.array(c, k) for c, k in zip(zip(*values, strict=True), kinds, strict=True)]
+    sink.write(pa.table([[0, 0], [1, 1], *cells], names=["ts", "weight", "k", "s", "m", "l"]))
+    assert found(server, table) == [
+        (1, {"a": 1, "b": 'x"'}, {"k": "1.50"}, [{"x": 0.5}, None]),
+        (2, *empty),
+    ]
+
+
 @pytest.mark.parametrize(
     ("there", "columns", "complaint"),
     [
+        (
+            "a text",
+            "a STRUCT<a INT>",
+            "column a is text, and STRUCT<a INT> goes into jsonb or json",
+        ),
         ("a text", "a ARRAY<INT>", "column a is text, and ARRAY<INT> goes into an array of what"),
         ("a smallint[]", "a ARRAY<INT>", "column a is smallint.., and ARRAY<INT> goes into"),
         ("a int[]", "a ARRAY<ARRAY<INT>>", "column a is integer.., and ARRAY<ARRAY<INT>> goes"),

@@ -46,6 +46,7 @@ def filled(server: Running) -> Running:
     assert [each.status_code for each in answers] == [200, 200]
     server.http.post("/api/execute", json={"text": "INSERT INTO R VALUES (ARRAY[2, 1], 5)"})
     server.wait(lambda: server.service.engine.result_count("all_of") == 3)
+    server.wait(lambda: server.service.engine.result_count("counts") == 4)
     return server
 
 
