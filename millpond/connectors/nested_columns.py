@@ -48,19 +48,16 @@ def nested_column(
 
 def _struct(column: pa.Array, field: Field, where: RowPosition, convert: Convert) -> pa.Array:
     """Fields are found by name in any case; one that is not there is NULL, others are left out."""
-    valid, names = _valid(column), [each.name.lower() for each in column.type]
-    rows = np.flatnonzero(valid)
-    known = column.drop_null()
+    names, columns = [each.name.lower() for each in column.type], column.flatten()
     parts = []
     for each in field.type.fields:
         if each.name.lower() in names:
-            given = known.field(names.index(each.name.lower()))
             inner = Field(f"{field.name}.{each.name}", each.type)
-            parts.append(_part(given, inner, lambda row: where(int(rows[row])), convert))
+            given = columns[names.index(each.name.lower())]
+            parts.append(_part(given, inner, where, convert))
         else:
-            parts.append(pa.nulls(len(known), ARROW_TYPES[each.type]))
-    at = pa.array(np.cumsum(valid) - 1, mask=~valid)
-    return closed_structs([part.take(at) for part in parts], valid)
+            parts.append(pa.nulls(len(column), ARROW_TYPES[each.type]))
+    return closed_structs(parts, _valid(column))
 
 
 def _map(column: pa.Array, field: Field, where: RowPosition, convert: Convert) -> pa.Array:
