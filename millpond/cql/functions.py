@@ -418,7 +418,7 @@ def _argument(
         return implicit_cast(argument, shared, offset)
     if kind in CONSTANT:
         return _constant(function, kind, argument, offset)
-    if argument.type is Type.NULL and kind is not Kind.MAP:
+    if argument.type is Type.NULL:
         return cast(argument, kind if isinstance(kind, Type) else _null_type(kind, shared))
     if kind is Kind.NUMBER and argument.type.is_number:
         return cast(argument, shared)
@@ -451,6 +451,8 @@ _KINDS: dict[Parameter, Callable[[Type], bool]] = {
 
 
 def _null_type(kind: Parameter, shared: Type) -> Type:
+    if kind is Kind.MAP:
+        return Type.map(Type.STRING, Type.STRING)
     if kind in (Kind.ARRAY, Kind.MANY):
         return Type.array(shared)
     return Type.TIMESTAMP if kind is Kind.MOMENT else shared
