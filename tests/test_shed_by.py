@@ -116,7 +116,7 @@ def test_it_is_said_and_lasts(tmp_path):
         assert str(said[0]) == 'TOLERATE (SHED BY "v", CONFIDENCE 95 PERCENT)'
         engine.execute(f"ALTER QUERY q {said[0]}")
         for other in ('SHED BY "x"', "CONFIDENCE 90 PERCENT"):
-            with pytest.raises(CqlError, match="another SHED BY, or none: say it as it is"):
+            with pytest.raises(CqlError, match="another SHED BY or WINDOW AT LEAST, or none"):
                 engine.execute(f"ALTER QUERY q TOLERATE ({other})")
 
 
