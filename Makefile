@@ -45,7 +45,7 @@ demo: $(STAMP) ## live queries over bursty traffic in a browser; as moving text 
 # Once, by one process: five that begin together would each compile all tests for themselves.
 $(COMPILED): $(STAMP)
 	@echo 'Compiling the tests ...'
-	@$(BIN)/pytest --collect-only -q > /dev/null || true
+	@$(BIN)/pytest --collect-only -q > /dev/null 2>&1 || true
 	@touch $@
 
 test: $(COMPILED) ## all tests, in five processes, which wait for half of their time; what failed is named last (TESTS='-m spark' chooses)
