@@ -118,6 +118,7 @@ class Deliveries:
     def add(self, log: ResultLog) -> None:
         """The log of a new query."""
         log.write_elsewhere, log.books = self._write_elsewhere, self.keeper.books
+        log.settle = self._settle
         self._logs[log.entry.identity] = log
 
     def remove(self, key: QueryId) -> None:
@@ -325,13 +326,27 @@ class Deliveries:
             return
         if is_remote or is_elsewhere or log.fed_by is not None:
             threads = self._senders if is_remote else self._writers
-            writing = threads.submit(lambda: feed_sink(log, self._lock, told))
+            writing = threads.submit(lambda: self._feed_beside(log, told))
             self._writing.append(writing)
             writing.add_done_callback(self._has_written)
             if waiting > (MOST_UNSENT if is_remote else MOST_WAITING):
                 self.wait_for_writers()
         else:
             feed_sink(log, self._lock, told)
+
+    def _feed_beside(self, log: ResultLog, told: SinkTold) -> None:
+        """Feeds a sink beside the loop; what the store refused meanwhile is news still."""
+        try:
+            feed_sink(log, self._lock, told)
+        except BaseException:
+            with self._lock:
+                self.has_news(log.entry.identity)
+            raise
+
+    def _settle(self) -> None:
+        """Has the log say what was noted: nobody else learns of what a death would undo."""
+        if self._journal.length:
+            self._journal.flush()
 
     def _has_written(self, _: Future[None]) -> None:
         with self._lock:

@@ -134,6 +134,8 @@ class ResultLog(PageLog):
     counts_coming: bool = False
     write_elsewhere: Callable[[ResultLog, Page], bool] = lambda log, page: False
     """Writes a page to the sink where the page lies, if that can be done."""
+    settle: Callable[[], None] = lambda: None
+    """Has the log of the store say all that was put out; the lock is held."""
     own_latency: LatencyRecord = field(default_factory=lambda: LatencyRecord(time.monotonic()))
     content: list[Page] = field(default_factory=list)
     """What was let go of a relation: the first page is the sum of all, the others follow it."""
@@ -525,6 +527,7 @@ def _feed_page(log: ResultLog, lock: AbstractContextManager[object], told: SinkT
             page, sink = log.for_sink(), log.sink
             if page is None or sink is None or log.fed_by is not None:
                 return False
+            log.settle()  # else a step that comes again after a death may put out another page
             log.fed_by = threading.get_ident()
             page.pin()
         error: Exception | None = None

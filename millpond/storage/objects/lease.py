@@ -19,7 +19,7 @@ from pathlib import Path
 
 import psutil
 
-from millpond.errors import StateError, StoreError
+from millpond.errors import DamageError, MillpondError, StateError
 from millpond.storage.objects.objects import Objects
 
 NAME = "millpond.lease"
@@ -60,8 +60,14 @@ class Holder:
         """Who has it; None if nobody ever had."""
         if content is None:
             return None
-        facts = json.loads(content)
-        return Holder(**{**facts, "process": tuple(facts["process"])})
+        try:
+            facts = json.loads(content)
+            return Holder(**{**facts, "process": tuple(facts["process"])})
+        except (ValueError, KeyError, TypeError):
+            raise DamageError(
+                f"store: {NAME} is damaged, which says whether an engine is at work; see that none "
+                "is, and delete that object: nothing else depends on it"
+            ) from None
 
     def written(self) -> bytes:
         """As an object holds it."""
@@ -157,7 +163,7 @@ class ObjectLease:
         """Gives it up."""
         self.let_go()
         if self._holder is not None and not self._is_lost:
-            with suppress(StoreError):
+            with suppress(MillpondError):
                 if not self._is_another(self._found()):
                     self._say(replace(self._holder, has_closed=True))
         self._holder = None
@@ -170,7 +176,7 @@ class ObjectLease:
 
     def _renew(self) -> None:
         while not self._has_ended.wait(RENEW_SECONDS):
-            with suppress(StoreError):
+            with suppress(MillpondError):
                 self._renew_once()
 
     def _renew_once(self) -> None:

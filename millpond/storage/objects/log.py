@@ -288,12 +288,18 @@ class ObjectLog:
                 if there is not None and there in (content, *self._in_doubt):
                     return there == content
                 if there is not None:
-                    self.lease.lose()
-                    self.lease.check()
+                    self._lose()
+            if self._in_doubt and self._objects.get(_name(self._number + 1)) is not None:
+                self._lose()  # what was in doubt was there, before a fence, and was deleted since
         except StoreError:
             self._in_doubt.append(content)
             raise
         return True
+
+    def _lose(self) -> None:
+        """Another engine has the store."""
+        self.lease.lose()
+        self.lease.check()
 
     # -- bundles ---------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 import pytest
@@ -107,6 +108,34 @@ def test_what_was_refused_did_not_happen_though_it_is_there(monkeypatch, fate, b
     with Engine(store=ADDRESS) as engine:
         engine.finish()
         assert engine.results("q")["t"].to_pylist() == [0, 2]
+
+
+def test_what_was_in_doubt_and_is_deleted_gives_no_number_back(monkeypatch):
+    """Its number is before the fence of who has followed, and would be free again."""
+    fates = []
+    says = lambda kind: fates.pop() if fates and kind == "create" else None  # noqa: E731
+    objects = SimulatedObjects(MemoryStore(), says)
+    monkeypatch.setattr("millpond.storage.objects.remote.Objects", lambda address: objects)
+    with small_parts(), Engine(store=ADDRESS) as first:
+        first.execute("CREATE STREAM S (t BIGINT) TIMESTAMP BY t")
+        fates.append("lost")
+        with pytest.raises(StoreError):
+            first.push("S", [(1,)])
+        number = first.journal._log.last_number + 1
+        first.store.remote.lease._renewed = math.inf  # it is paused behind its last look
+        with Engine(store=ADDRESS) as second:
+            second.compact_log()
+        assert f"log/{number:020}" not in in_log(objects)
+        with pytest.raises(StateError, match="another engine has taken it"):
+            first.push("S", [(2,)])
+
+
+def test_a_damaged_lease_is_named_with_the_way_out(objects):
+    for content in (b"", b"[]", b"{}"):
+        objects.put("millpond.lease", content)
+        refused("millpond.lease is damaged.* delete that object")
+    objects.delete(["millpond.lease"])
+    Engine(store=ADDRESS).close()
 
 
 def test_an_address_at_which_something_else_is_is_left_alone(objects):
