@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Protocol
 
 from millpond.errors import DamageError, StateError, StoreError
+from millpond.storage.faults import naming, writing
 from millpond.storage.formats import FORMAT, Record
 from millpond.storage.objects import framing
 from millpond.storage.objects.framing import HEAD_BYTES, LogObject, Placed, framed
@@ -202,8 +203,9 @@ class ObjectLog:
             if isinstance(error.__cause__, FileNotFoundError):
                 return  # that its files are missing is said where they are needed
             raise
-        for name, content in zip(names, contents, strict=True):
-            self._copies.path(name).write_bytes(content)
+        for path, content in zip(map(self._copies.path, names), contents, strict=True):
+            with writing(path):
+                path.write_bytes(content)
 
     def remove_garbage(self) -> None:
         """Deletes what engines have left that died."""
@@ -305,7 +307,7 @@ class ObjectLog:
 
     def _put_files(self, names: Iterable[str]) -> tuple[Placed, bytes]:
         """Puts files into bundles; small ones together are for the object of the log."""
-        sizes = {name: self._copies.path(name).stat().st_size for name in sorted(names)}
+        sizes = {name: self._size(name) for name in sorted(names)}
         if sum(sizes.values()) <= INLINE_BYTES:
             return _placed("", sizes, HEAD_BYTES), self._content(sizes)
         placed: Placed = {}
@@ -320,8 +322,18 @@ class ObjectLog:
         only = self._copies.path(next(iter(sizes)))
         self._objects.put(bundle, only if len(sizes) == 1 else self._content(sizes))
 
+    def _size(self, name: str) -> int:
+        path = self._copies.path(name)
+        with naming(path):
+            return path.stat().st_size
+
     def _content(self, names: Iterable[str]) -> bytes:
-        return b"".join(self._copies.path(name).read_bytes() for name in names)
+        return b"".join(map(self._read_copy, names))
+
+    def _read_copy(self, name: str) -> bytes:
+        path = self._copies.path(name)
+        with naming(path):
+            return path.read_bytes()
 
     def _new_bundle(self) -> str:
         bundle = f"{FOLDER}/{self.lease.writer}-{next(self._bundles)}"

@@ -7,7 +7,7 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
-from millpond.errors import DamageError
+from millpond.errors import DamageError, StateError
 from millpond.storage.formats import Record
 from millpond.storage.mark import NAME, Mark
 from millpond.storage.objects.lease import Holder, ObjectLease
@@ -59,7 +59,14 @@ def _identity(objects: Objects) -> str:
             )
         ours = json.dumps({"identity": secrets.token_hex(4)}).encode()
         found = ours if objects.create(NAME, ours) else objects.get(NAME)
-    return _read(objects, found)
+    identity = _read(objects, found)
+    if found is not None and objects.create(NAME, found):
+        raise StateError(
+            f"store {objects.address}: the server puts an object where one is though it is asked "
+            "not to (If-None-Match), so two engines could write there; name an address on a server "
+            "that heeds it"
+        )
+    return identity
 
 
 def _read(objects: Objects, content: bytes | None) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import random
+from pathlib import Path
 
 import pytest
 from obstore.store import MemoryStore
@@ -12,6 +14,7 @@ from millpond import Engine
 from millpond.errors import DamageError, MillpondError, StateError, StoreError
 from millpond.storage.objects import framing, places
 from millpond.storage.objects.framing import LogObject, framed
+from millpond.storage.objects.lease import ObjectLease
 from millpond.storage.objects.log import ObjectLog
 from millpond.storage.objects.places import Places
 from tests.object_faults import ADDRESS, SimulatedObjects, small_parts, trial
@@ -143,6 +146,35 @@ def test_an_address_at_which_something_else_is_is_left_alone(objects):
     refused("no mark millpond.store, so it is no store of Millpond")
     objects.put("millpond.store", b"{")
     refused("its mark millpond.store is damaged")
+
+
+def test_a_server_that_puts_where_something_is_is_refused(objects, monkeypatch):
+    monkeypatch.setattr(objects, "create", lambda *given: objects.put(*given) or True)
+    with pytest.raises(StateError, match=r"If-None-Match.* so two engines could write there"):
+        Engine(store=ADDRESS)
+
+
+def test_copies_that_cannot_be_written_or_read_are_named(objects, monkeypatch):
+    def full(path, content):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(StoreError, match="free some space"):
+        Engine(store=ADDRESS)
+    log = ObjectLog(objects, ObjectLease(objects, "w"), Copies())
+    with pytest.raises(StoreError, match="somebody has removed or unmounted it"):
+        log.append([])
+    log.close()
+
+
+class Copies:
+    """One that is gone."""
+
+    def loose(self):
+        return {"gone"}
+
+    def path(self, name):
+        return Path("/nowhere") / name
 
 
 @pytest.mark.slow
