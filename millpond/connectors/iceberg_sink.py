@@ -1,7 +1,9 @@
 """Tables of Iceberg as sinks: a page is a commit, with its number as a property of the table.
 
 The package would repeat a commit on top of what somebody else has written meanwhile, also if that
-was the same page; it is told not to, and the number is looked up again before each commit.
+was the same page; it is kept from that, and the number is looked up again before each commit. It
+may look once whether a commit that was refused is there nevertheless, as after an answer that got
+lost: else it would delete the files of that.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from millpond.connectors.iceberg_table import IcebergPlace, ancestors, plain_sch
 from millpond.connectors.lake_sink import KIND, LakeSink, LakeTarget
 from millpond.schema import Type
 
-_TRIES_OF_THE_PACKAGE = "commit.retry.num-retries"
+_LOOKS_ONCE = {"commit.retry.num-retries": "1", "commit.retry.min-wait-ms": "0"}
 
 
 class IcebergSink(LakeSink):
@@ -72,8 +74,9 @@ class IcebergSink(LakeSink):
 
     def _write_page(self, results: pa.Table, said: dict[str, str]) -> None:
         # as this process sees the table; the catalog has its properties from where it keeps them
-        self._table.metadata.properties[_TRIES_OF_THE_PACKAGE] = "0"
+        self._table.metadata.properties.update(_LOOKS_ONCE)
         with self._table.transaction() as transaction:
+            transaction._rebuild_snapshot_updates = self._refuse_to_repeat
             if self._form.keys:
                 rows = self._replaced(transaction, self._form.changes(results), said)
             else:
@@ -81,6 +84,9 @@ class IcebergSink(LakeSink):
             if rows.num_rows:
                 transaction.append(rows, snapshot_properties=said)
             transaction.set_properties(said)
+
+    def _refuse_to_repeat(self) -> None:
+        raise self._place.part("exceptions").CommitFailedException("somebody has written meanwhile")
 
     def _replaced(self, transaction: Any, changes: pa.Table, said: dict[str, str]) -> pa.Table:
         """Takes out the rows of keys; the rows that these have now."""

@@ -473,6 +473,25 @@ def test_of_two_that_write_one_page_one_is_refused(
     assert set(kept) == {f"millpond.{first.mark()[0]}"}
 
 
+def test_a_page_that_is_there_though_it_was_refused_stays(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where an answer got lost and the request was repeated on the way."""
+    writer, commit, repeated = opened(lake, "k INT"), Table._do_commit, list[int]()
+    writer.write(page("k INT", (0, 1, 1)))
+
+    def committed_twice(table: Table, *given: Any, **named: Any) -> None:
+        commit(table, *given, **named)
+        if not repeated:
+            repeated.append(1)
+            commit(table, *given, **named)
+
+    monkeypatch.setattr(Table, "_do_commit", committed_twice)
+    writer.write(page("k INT", (0, 1, 2)))
+    writer.write(page("k INT", (0, 1, 3)))
+    assert (lake.rows("t"), repeated) == ([(1,), (2,), (3,)], [1])
+
+
 @pytest.mark.parametrize("role", ["source", "changes", "sink"])
 def test_how_it_is_called(role: str) -> None:
     check_connector(Connector("iceberg", ("a.t",), (("s3_region", "eu-1"),)), role)
