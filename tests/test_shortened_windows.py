@@ -341,6 +341,16 @@ def test_memory_is_allotted_to_the_heaviest_and_windows_are_whole_again_after_a_
     assert engine.quality("grouped").exact == "now"
 
 
+def test_of_long_windows_no_more_looks_are_remembered_than_of_short_ones():
+    with engine_with({"q": QUERIES["whole"].format("RANGE 1600000")}, said(2)) as engine:
+        watch, kept = WindowMemory(engine.queries), engine.query_entry("q").tolerates.kept
+        for at in range(0, 16_000, 100):
+            engine.push("S", [(at, 0, 1, 1.0)])
+            with engine.held():
+                watch.look()
+        assert 1 < len(watch._marks[StreamId(kept)]) < 70
+
+
 REFUSED = {
     "TUMBLE and HOP": "SELECT count(*) AS n FROM S [TUMBLE 9]",
     "less than the window": "SELECT count(*) AS n FROM S [RANGE 3]",

@@ -62,6 +62,19 @@ def test_files_are_read_to_their_end_all_the_same(tmp_path) -> None:
         assert len(both_of(engine)) == 101
 
 
+def test_the_wall_clock_of_streams_timed_by_arrival_hurries_nobody() -> None:
+    with Engine() as engine:
+        engine.execute(TWO.format(skew="SKEW AT MOST 3") + "CREATE STREAM C (a INT)")
+        for t in range(1, 4):
+            engine.push("A", [(t, t)])
+            engine.push("B", [(t, 100 * t)])
+            engine.push("C", [(t,)])
+            engine.run_until_idle()
+        assert engine.late("B").num_rows == 0
+        engine.finish()
+        assert sorted(both(engine)) == [1, 2, 3, 100, 200, 300]
+
+
 def both_of(engine):
     return engine.results("q", "rows")
 

@@ -24,6 +24,8 @@ ROOM = 0.75
 """Such a part of what pages may take is for windows and what waits: more would be spilled."""
 SPANS = 16
 """How many tuples come in a tick is counted over such a part of a window."""
+MARKS = 64
+"""From so many looks at least, where there are as many."""
 
 
 class WindowMemory:
@@ -92,11 +94,12 @@ class WindowMemory:
         if not ticks or stream.largest is None:
             return 0.0
         marks = self._marks.setdefault(StreamId(said.kept), deque())
-        if not marks or stream.largest > marks[-1][0]:
-            marks.append((stream.largest, stream.arrived))
-        while len(marks) > 2 and marks[-1][0] - marks[1][0] >= ticks / SPANS:
+        last, arrived = stream.largest, stream.arrived
+        if not marks or last - marks[-1][0] > ticks / SPANS / MARKS:
+            marks.append((last, arrived))
+        while len(marks) > 1 and last - marks[1][0] >= ticks / SPANS:
             marks.popleft()
-        (first, before), (last, arrived) = marks[0], marks[-1]
+        first, before = marks[0]
         queues = [inputs.streams[StreamId(name)].queue for name in (said.kept, said.young)]
         rows = sum(each.rows for each in queues)
         row_bytes = sum(each.bytes for each in queues) / rows if rows else 0.0

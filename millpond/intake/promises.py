@@ -76,8 +76,10 @@ def _ask(inputs: Inputs) -> None:
 
 
 def _bound_skew(inputs: Inputs) -> None:
-    """A stream that may not be so far behind others goes on where they are further than that."""
-    times = (intake.queue.heartbeat for intake in inputs.streams.values())
+    """A stream that may not be so far behind others goes on where they are further than that; those
+    timed by their arrival do not count, as their time is that of the wall clock."""
+    timed = (each for each in inputs.streams.values() if each.entry.timestamp_column is not None)
+    times = (intake.queue.heartbeat for intake in timed)
     reached = max((each for each in times if each < END), default=BEGINNING)
     for name, intake in inputs.streams.items():
         skew = intake.entry.skew_ticks

@@ -22,7 +22,6 @@ _BEHIND = (
     "TIMESTAMP",
     "DELAY",
     "IDLE",
-    "SKEW",
     "AHEAD",
     "SKEW",
     "CONSTRAINT",
