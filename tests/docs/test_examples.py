@@ -83,6 +83,8 @@ def test_the_examples_of_the_language_run(spark):
         for n in range(6)
     ]  # fmt: skip
     sensors = [(1_767_225_600 + n, "hall", 20.0 + n, n % 2 == 0) for n in range(6)]
+    now = "2026-01-01 00:00:00"
+    buyer = {"name": "Ann", "home": {"city": "Stanford", "zip": "94305"}}
     with Engine(spark=spark) as engine:
         texts = [text for language, text in blocks("docs/cql.md") if language == "cql"]
         for text in texts:
@@ -90,6 +92,9 @@ def test_the_examples_of_the_language_run(spark):
         names = [row["name"] for row in engine.show("queries").to_pylist()]
         engine.push("Requests", requests)
         engine.push("Sensors", sensors)
+        engine.push("Orders", [(1, ["urgent"], ["9.50", "12.00"], now)])
+        engine.push("Carts", [(1, buyer, [{"sku": "a", "price": "9.50"}], now)])
+        engine.push("Readings", [("d", {"temperature": 20.5, "humidity": 0.95}, now)])
         engine.finish()
         answered = [name for name in names if engine.results(name).num_rows]
     assert len(names) > 20
