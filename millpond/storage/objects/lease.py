@@ -17,8 +17,6 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-import psutil
-
 from millpond.errors import DamageError, MillpondError, StateError
 from millpond.storage.objects.objects import Objects
 
@@ -33,8 +31,8 @@ RENEW_SECONDS = 5.0
 LOOK_SECONDS = 0.5
 """So often somebody who waits looks."""
 
-SAME_SECONDS = 2.0
-"""A process that began at another time than this is another one with its id."""
+_BEGAN = 19
+"""The place of its beginning among what stands behind the name in a process's `stat`."""
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _SPACE = Path("/proc/self/ns/pid")
@@ -81,16 +79,32 @@ class Holder:
         machine, process, began = self.process
         if machine != _machine():
             return False
-        try:
-            began_now: float = psutil.Process(process).create_time()
-        except psutil.NoSuchProcess:
-            return True
-        return abs(began_now - began) > SAME_SECONDS
+        return _began(process) != began
 
 
 def this_process() -> tuple[str, int, float]:
     """By what others of this machine know whether this process lives."""
-    return _machine(), os.getpid(), psutil.Process().create_time()
+    return _machine(), os.getpid(), _began(os.getpid()) or 0.0
+
+
+def _began(process: int) -> float | None:
+    """When a process began, in ticks of this machine, or 0 where no machine tells; None if there is
+    no such process."""
+    try:
+        text = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
+        return float(text.rpartition(")")[2].split()[_BEGAN])
+    except OSError:
+        return 0.0 if _is_there(process) else None
+
+
+def _is_there(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it is another user's
+        return True
+    return True
 
 
 def _machine() -> str:
