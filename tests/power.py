@@ -341,8 +341,16 @@ def _asked_until_done(disk: CutDisk, call: Callable[[], T], opens: bool = False)
         try:
             return call()
         except MillpondError as error:
-            if disk.refused == refused or (_is_in_doubt(error) and not opens):
+            is_of_disk = disk.refused > refused or _is_refusal(error)
+            if not is_of_disk or (_is_in_doubt(error) and not opens):
                 raise
+
+
+def _is_refusal(error: BaseException | None) -> bool:
+    """Whether the disk refused it, perhaps of a step beside the one whose error came first."""
+    if error is None:
+        return False
+    return (isinstance(error, OSError) and error.errno in REFUSALS) or _is_refusal(error.__cause__)
 
 
 def _is_in_doubt(error: BaseException | None) -> bool:

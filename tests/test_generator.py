@@ -180,19 +180,19 @@ class ReferenceEngine:
             {"ts": ts, "weight": weight} | dict(zip(names, row, strict=True))
             for ts, weight, row in self.spoil(case.expected(query))
         ]
-        return SimpleNamespace(to_pylist=lambda: records)
+        return SimpleNamespace(to_pylist=lambda **_: records)
 
     def left_out(self, query):
         records = [
             {"ts": ts, "weight": weight, "expression": f"{query}: {clause}"}
             for ts, weight, (clause,) in self.case_of().left_out(query)
         ]
-        return SimpleNamespace(to_pylist=lambda: records)
+        return SimpleNamespace(to_pylist=lambda **_: records)
 
     def late(self, stream):
         case = self.case_of()
         records = [dict(zip(case.names(stream), r, strict=True)) for r in case.late()[stream]]
-        return SimpleNamespace(to_pylist=lambda: records)
+        return SimpleNamespace(to_pylist=lambda **_: records)
 
 
 def checked(case, spoil):
