@@ -35,9 +35,8 @@ class AggregateOverflowError(Exception):
     """A sum that BIGINT does not hold; it stops the query under any policy."""
 
 
-class Array(tuple):
-    """An ARRAY. Of two the one is less that has the lesser element where they first differ, or
-    ends there; NULL is the least element, and equals itself."""
+class InOrder:
+    """Values that are in order by a key."""
 
     __slots__ = ()
 
@@ -53,12 +52,19 @@ class Array(tuple):
     def __ge__(self, other):
         return not self < other
 
+
+class Array(InOrder, tuple):
+    """An ARRAY. Of two the one is less that has the lesser element where they first differ, or
+    ends there; NULL is the least element, and equals itself."""
+
+    __slots__ = ()
+
     def key(self):
         """What tuples of Python are in order by."""
         return [(each is not None, 0 if each is None else each) for each in self]
 
 
-class Named(Mapping):
+class Named(InOrder, Mapping):
     """A STRUCT or MAP: values by names, or by keys in their order. Of two the one is less that has
     the lesser key, or value, where they first differ, or ends there; NULL is the least value."""
 
@@ -82,18 +88,6 @@ class Named(Mapping):
 
     def __eq__(self, other):
         return isinstance(other, Named) and self.pairs == other.pairs
-
-    def __lt__(self, other):
-        return self.key() < other.key()
-
-    def __gt__(self, other):
-        return other < self
-
-    def __le__(self, other):
-        return not other < self
-
-    def __ge__(self, other):
-        return not self < other
 
     def key(self):
         """What pairs of Python are in order by."""
